@@ -18,6 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path("docs/man")
 #: Commands of plugins to the folders of their manual pages.
 PLUGIN_FOLDERS: Final[Mapping[str, Path]] = {
+    "kframe console": Path("plugins/console/man"),
     "kframe kraft": Path("plugins/kraft/man"),
     "kframe log": Path("plugins/kraft/man"),
     "kframe sim": Path("simulator/man"),

@@ -8,6 +8,7 @@ Plugins import from this package only, and their tests from ``kframe.testing`` t
 - ``kframe.plugin.transport``, ``wire``: transports.
 - ``kframe.plugin.server``, ``controller``: servers that expose a controller.
 - ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
+- ``kframe.plugin.pages``: pages of results.
 - ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
 - ``kframe.plugin.kraft``: the records of KRaft's metadata log.
 - ``kframe.plugin.memory``: a store and transports in memory.
@@ -18,7 +19,17 @@ A plugin that imports from here only runs on every kframe of the same major vers
 from __future__ import annotations
 
 from kframe.core.selectors.kafka_selectors import take_first
-from kframe.errors import ConfigError, ControllerFenced, ErrorCode, KframeError, SnapshotError, StoreError, ZnodeError
+from kframe.errors import (
+    ConfigError,
+    ControllerFenced,
+    ErrorCode,
+    InputError,
+    KframeError,
+    ParameterError,
+    SnapshotError,
+    StoreError,
+    ZnodeError,
+)
 from kframe.model.arrays import Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
@@ -71,6 +82,7 @@ __all__ = [
     "Float64",
     "GoalSpec",
     "GoalTotals",
+    "InputError",
     "Int32",
     "Int64",
     "KframeError",
@@ -81,6 +93,7 @@ __all__ = [
     "Observer",
     "ObserverSpec",
     "Option",
+    "ParameterError",
     "PartitionElection",
     "PartitionPlacement",
     "PlacementBatch",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kframe.cli.exits import check_reader
-from kframe.cli.inputs import NamedPath, await_file, awaited_stream
-from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
+from kframe.cli.inputs import SOURCE, NamedPath, await_file, awaited_stream, is_url
+from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties, cluster_of_brokers
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
     BadInput,
@@ -16,7 +16,9 @@ from kframe.cli.output import (
     emit_rows,
     output_option,
 )
+from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
+from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.stop_signal import StopSignal
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 
@@ -24,12 +26,15 @@ __all__ = [
     "COMMAND_CONFIG",
     "IDS",
     "PATTERNS",
+    "SOURCE",
     "TOPICS",
     "BadInput",
     "NamedPath",
     "OutputTable",
+    "PluginSettings",
     "Record",
     "ReportingGroup",
+    "SnapshotReading",
     "StopSignal",
     "WholeNumber",
     "await_file",
@@ -38,11 +43,15 @@ __all__ = [
     "broker_ids",
     "check_reader",
     "client_properties",
+    "cluster_of_brokers",
     "emit_heading",
     "emit_record",
     "emit_rows",
+    "is_url",
     "limit_option",
     "output_option",
+    "plugin_options",
     "progress",
+    "reading_options",
     "topic_names",
 ]

@@ -8,25 +8,35 @@ from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import unique_keys
 from kframe.snapshot.directory import write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.formats import detect_format
+from kframe.snapshot.formats import detect_format, read_snapshot
 from kframe.snapshot.listing import broker_rows, summary_record
-from kframe.snapshot.row_types import SnapshotBroker, SummaryRecord
+from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic, SummaryRecord
 from kframe.snapshot.snapshot import Snapshot
+from kframe.snapshot.summary import Conditions, Loads, Summary, conditions_of, loads_of, summarize
 
 __all__ = [
     "BrokerFacts",
     "CaptureFacts",
+    "Conditions",
+    "Loads",
     "PartitionFacts",
     "Snapshot",
     "SnapshotBroker",
+    "SnapshotPartition",
+    "SnapshotTopic",
     "Source",
+    "Summary",
     "SummaryRecord",
     "TopicFacts",
     "broker_rows",
     "check_snapshot",
     "check_topic_name",
+    "conditions_of",
     "detect_format",
+    "loads_of",
     "named_brokers",
+    "read_snapshot",
+    "summarize",
     "summary_record",
     "topic_pattern",
     "unique_keys",

@@ -28,6 +28,7 @@ class KnownPlugin:
 
 
 KNOWN_PLUGINS: Final = (
+    KnownPlugin("kframe-console", "console", commands=("console",)),
     KnownPlugin("kframe-kafka-wire", "live", schemes=("kafka",)),
     KnownPlugin(
         "kframe-kraft",

@@ -30,7 +30,7 @@ FOLDERS: Final = (
     *(path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))),
 )
 #: The extras of kframe's own plugins.
-EXTRAS: Final = ("kraft", "live", "sim", "zookeeper")
+EXTRAS: Final = ("console", "kraft", "live", "sim", "zookeeper")
 MINORS: Final = (11, 12, 13, 14)
 SMOKE: Final = ROOT / "tests" / "packaging" / "smoke.py"
 

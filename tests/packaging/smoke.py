@@ -17,6 +17,7 @@ from pathlib import Path
 KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
 #: For each extra a command that only its plugins offer, and a part of the output.
 COMMANDS_OF_EXTRAS: dict[str, dict[tuple[str, ...], str]] = {
+    "console": {("console", "--help"): "in the browser"},
     "kraft": {("log", "--help"): "metadata log"},
     "sim": {("sim", "run", "--seeds", "1"): "first seed"},
     "live": {("plugins", "list"): "kframe-kafka-wire"},

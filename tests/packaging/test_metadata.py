@@ -22,8 +22,9 @@ PLUGINS_OF_EXTRAS: Final = {
     "zookeeper": {"kframe-zookeeper"},
     "live": {"kframe-kafka-wire", "kframe-zookeeper"},
     "kraft": {"kframe-kafka-wire", "kframe-kraft"},
+    "console": {"kframe-console"},
     "sim": {"kframe-simulator"},
-    "all": {"kframe-kafka-wire", "kframe-kraft", "kframe-simulator", "kframe-zookeeper"},
+    "all": {"kframe-console", "kframe-kafka-wire", "kframe-kraft", "kframe-simulator", "kframe-zookeeper"},
 }
 
 

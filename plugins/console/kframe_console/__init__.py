@@ -1,0 +1,1 @@
+"""A console in the browser for clusters of any size."""

@@ -1,0 +1,1 @@
+"""Computations apart from the thread that serves requests, within bounds."""

@@ -1,0 +1,83 @@
+"""What a page is: an address, the parameters of its URL, and the value that HTML, JSON, CSV and Parquet show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from kframe_console.sources.reading import ClusterSource, Reading
+from kframe_console.tables.cache import ResultCache
+from kframe_console.tables.table import ColumnTable
+
+Row = TypeVar("Row")
+
+
+class NoParameters(Struct, forbid_unknown_fields=True):
+    """The parameters of a page that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageContext:
+    """What a page is made of: a reading of the source, and results that pages share."""
+
+    source: ClusterSource
+    reading: Reading
+    cache: ResultCache
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPage:
+    """A page with one value. ``build(context, parameters)`` returns a ``content``; it runs in a thread, and raises
+    InputError for what it cannot answer.
+
+    ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``. ``schema`` names the type in JSON.
+    """
+
+    name: str
+    title: str
+    path: str
+    doc: str
+    schema: str
+    content: type
+    build: Callable[[PageContext, Any], Any]
+    template: str
+    parameters: type[Struct] = NoParameters
+    in_navigation: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """A page with a table whose rows have the type ``row``. ``build(context)`` makes the table of a reading once.
+
+    ``links`` has for columns the address of what a cell names, as ``/topics/{topic}``.
+    """
+
+    name: str
+    title: str
+    path: str
+    doc: str
+    schema: str
+    row: type[Struct]
+    build: Callable[[PageContext], ColumnTable]
+    links: Mapping[str, str] = field(default_factory=dict)
+    template: str = "table.html"
+    in_navigation: bool = True
+
+    def table(self, context: PageContext) -> ColumnTable:
+        """The table of the reading."""
+        key = (context.reading.number, self.name, "table")
+        return context.cache.get(key, lambda: self.build(context), lambda table: table.nbytes)
+
+
+Page: TypeAlias = ContentPage | TablePage
+
+
+class TableWindow(Struct, Generic[Row]):
+    """Some rows of a table. ``total`` rows match the filters; ``rows`` are those from number ``first`` on."""
+
+    total: int
+    first: int
+    rows: list[Row]

@@ -1,0 +1,20 @@
+"""The settings of a console."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """How a console answers. The bounds hold for all clients together.
+
+    ``hosts`` are the names by which browsers may address it: other values of the header ``Host`` are refused, so that
+    no page of another site reaches it by a name that resolves to this machine. An empty tuple allows every name.
+    """
+
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
+    cache_bytes_max: int = 64 << 20
+    computations_max: int = 2
+    waiting_max: int = 64
+    body_bytes_max: int = 1 << 20

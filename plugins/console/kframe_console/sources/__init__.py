@@ -1,0 +1,1 @@
+"""What pages read: readings of a cluster, and where they come from."""

@@ -1,0 +1,38 @@
+"""A source that was read once: a snapshot file, a directory of a KRaft node, or a snapshot in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kframe.plugin import ParameterError
+from kframe.plugin.settings import short_repr
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.sources.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSource:
+    """One reading that stays."""
+
+    name: str
+    only: Reading
+    is_live: bool = False
+    problem: str | None = field(default=None)
+
+    @staticmethod
+    def of(snapshot: Snapshot, name: str = "") -> SavedSource:
+        """The source of a snapshot that was read now."""
+        return SavedSource(name or snapshot.source.name, Reading(1, snapshot, datetime.now(UTC)))
+
+    def reading(self, at: str) -> Reading:
+        """The only reading. Raises ParameterError for any position."""
+        if at:
+            raise ParameterError("at", short_repr(at), "none: the source has one reading")
+        return self.only
+
+    def start(self) -> None:
+        """See ClusterSource."""
+
+    def close(self) -> None:
+        """See ClusterSource."""

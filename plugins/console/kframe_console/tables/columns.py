@@ -1,0 +1,283 @@
+"""The kinds of columns of a table: what a cell shows, by what rows sort, and which rows a filter selects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kframe.plugin import ParameterError
+from kframe.plugin.columns import Bool, Int32, Ragged, UInt8
+from kframe.plugin.settings import INT64_MAX, parse_whole, short_repr
+from kframe.plugin.snapshot import topic_pattern
+
+#: Longest list by whose values rows sort; further values are ignored.
+SORTED_VALUES: Final = 8
+#: Most values that a filter names.
+_TERMS_MAX: Final = 100
+_COMPARISON: Final = re.compile(r"(?P<operator>[<>]=?)(?P<value>.+)")
+_RANGE: Final = re.compile(r"(?P<low>-?\d+)\.\.(?P<high>-?\d+)")
+
+
+class DataColumn(Protocol):
+    """A column of a table with ``n`` rows."""
+
+    @property
+    def kind(self) -> str:
+        """What a browser makes of the values: number, text, list or flags."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the column owns, apart from arrays of the snapshot."""
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """The values of ``rows``, as JSON has them; None is unknown."""
+
+    def keys(self) -> list[NDArray[Any]]:
+        """(n,) integers by which rows sort, the most significant first. Empty: rows do not sort by this column."""
+
+    def mask(self, name: str, text: str) -> Bool:
+        """(n,) rows that a filter selects. Raises ParameterError for ``name``."""
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """The values of ``rows`` as a ``pyarrow.Array``, of the same type for all rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumericColumn:
+    """One number a row. ``texts`` name special values, such as a leader of -1: none."""
+
+    numbers: NDArray[Any]
+    texts: Mapping[int, str] = field(default_factory=dict)
+    kind: str = "number"
+
+    @property
+    def nbytes(self) -> int:
+        """See DataColumn."""
+        return self.numbers.nbytes
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return self.numbers[rows].tolist()  # type: ignore[no-any-return]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """See DataColumn."""
+        return [self.numbers]
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Values in a list such as ``1,4``, in a range ``1..4``, or compared by ``>4``, ``>=4``, ``<4``, ``<=4``."""
+        specials = {special: number for number, special in self.texts.items()}
+        expected = "a number, several with commas, a range such as 3..7, or >3, >=3, <3, <=3"
+        if specials:
+            expected += f", or {', '.join(specials)}"
+        if match := _RANGE.fullmatch(text.strip()):
+            low, high = (_whole(name, text, match[side], expected) for side in ("low", "high"))
+            return (self.numbers >= low) & (self.numbers <= high)
+        if match := _COMPARISON.fullmatch(text.strip()):
+            value = _whole(name, text, match["value"], expected)
+            match match["operator"]:
+                case "<":
+                    return self.numbers < value
+                case "<=":
+                    return self.numbers <= value
+                case ">":
+                    return self.numbers > value
+                case _:
+                    return self.numbers >= value
+        numbers = [
+            specials[term] if term in specials else _whole(name, text, term, expected) for term in _terms(name, text)
+        ]
+        return np.isin(self.numbers, numbers)
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        return pa.array(self.numbers[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedColumn:
+    """One name a row: ``index`` (n,) into ``names``; -1 is unknown. Filters evaluate over the names, not the rows."""
+
+    names: Sequence[str]
+    index: Int32
+    kind: str = "text"
+
+    @staticmethod
+    def of(texts: Iterable[str | None]) -> NamedColumn:
+        """The column of these texts, for tables of few rows."""
+        texts = list(texts)
+        names = sorted({text for text in texts if text is not None})
+        numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)}
+        return NamedColumn(names, np.array([numbers.get(text, -1) for text in texts], np.int32))
+
+    @property
+    def nbytes(self) -> int:
+        """See DataColumn."""
+        return self.index.nbytes
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [self.names[number] if number >= 0 else None for number in self.index[rows].tolist()]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """Names ascend in this column; otherwise their ranks sort the rows."""
+        if all(first <= second for first, second in pairwise(self.names)):
+            return [self.index]
+        ranks = np.empty(len(self.names) + 1, np.int32)
+        ranks[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+        ranks[-1] = -1
+        return [ranks[self.index]]
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Names that contain the text in any case, that match a pattern with ``*`` or ``?``, or, after ``=``, equal
+        it."""
+        selected = np.zeros(len(self.names) + 1, np.bool_)
+        if text.startswith("="):
+            selected[:-1] = [each == text[1:] for each in self.names]
+        elif "*" in text or "?" in text:
+            expression = topic_pattern([text])
+            selected[:-1] = [expression.match(each) is not None for each in self.names]
+        else:
+            folded = text.casefold()
+            selected[:-1] = [folded in each.casefold() for each in self.names]
+        return selected[self.index]
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        index = self.index[rows]
+        return pa.array(self.names, pa.string()).take(pa.array(index, mask=index < 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListsColumn:
+    """One list of numbers a row."""
+
+    lists: Ragged
+    kind: str = "list"
+
+    @property
+    def nbytes(self) -> int:
+        """See DataColumn."""
+        return 0
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        chosen = self.lists.take(rows)
+        numbers = chosen.values.tolist()
+        return [numbers[first:last] for first, last in pairwise(chosen.offsets.tolist())]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """The first SORTED_VALUES numbers; a list that ends sorts before its continuations."""
+        counts, starts = self.lists.counts, self.lists.offsets[:-1]
+        keys = []
+        for position in range(min(int(counts.max(initial=0)), SORTED_VALUES)):
+            key = np.full(len(counts), -1, np.int32)
+            has_value = counts > position
+            key[has_value] = self.lists.values[starts[has_value] + position]
+            keys.append(key)
+        return keys
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Lists that contain one of the numbers, or for ``none`` empty ones."""
+        if text.strip() == "none":
+            return np.asarray(self.lists.counts == 0)
+        numbers = [_whole(name, text, term, "broker ids with commas, or none") for term in _terms(name, text)]
+        return self.lists.any(np.isin(self.lists.values, numbers))
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        chosen = self.lists.take(rows)
+        return pa.ListArray.from_arrays(pa.array(chosen.offsets), pa.array(chosen.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlagsColumn:
+    """Several yes or no a row: bit ``i`` of ``bits`` (n,) is ``names[i]``. Later names sort as greater."""
+
+    names: Sequence[str]
+    bits: UInt8
+    kind: str = "flags"
+
+    @property
+    def nbytes(self) -> int:
+        """See DataColumn."""
+        return self.bits.nbytes
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in self.bits[rows].tolist()]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """See DataColumn."""
+        return [self.bits]
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Rows with one of the names, or for ``none`` without any."""
+        wanted = 0
+        if text.strip() == "none":
+            return np.asarray(self.bits == 0)
+        for term in _terms(name, text):
+            if term not in self.names:
+                raise ParameterError(name, short_repr(term), f"none, or some of {', '.join(self.names)}")
+            wanted |= 1 << self.names.index(term)
+        return np.asarray((self.bits & np.uint8(wanted)) != 0)
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        return pa.array(self.values(rows), pa.list_(pa.string()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnknownColumn:
+    """A column that the source lacks: every value is unknown."""
+
+    count: int
+    kind: str = "number"
+    nbytes: int = 0
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None] * len(rows)
+
+    def keys(self) -> list[NDArray[Any]]:
+        """See DataColumn."""
+        return []
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Raises ParameterError: no row has a value."""
+        raise ParameterError(name, short_repr(text), "no filter: the source does not have this column")
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        return pa.nulls(len(rows))
+
+
+def numeric(numbers: NDArray[Any] | None, count: int, texts: Mapping[int, str] | None = None) -> DataColumn:
+    """A column of numbers, which None makes unknown."""
+    return UnknownColumn(count) if numbers is None else NumericColumn(numbers, texts or {})
+
+
+def lists(ragged: Ragged | None, count: int) -> DataColumn:
+    """A column of lists, which None makes unknown."""
+    return UnknownColumn(count, "list") if ragged is None else ListsColumn(ragged)
+
+
+def _terms(name: str, text: str) -> list[str]:
+    terms = [term.strip() for term in text.split(",")]
+    if len(terms) > _TERMS_MAX:
+        raise ParameterError(name, f"{len(terms)} values", f"at most {_TERMS_MAX}")
+    return terms
+
+
+def _whole(name: str, text: str, term: str, expected: str) -> int:
+    sign = -1 if term.startswith("-") else 1
+    number = parse_whole(term.removeprefix("-"), INT64_MAX)
+    if number is None:
+        raise ParameterError(name, short_repr(text), expected)
+    return sign * number

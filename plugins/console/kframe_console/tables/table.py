@@ -1,0 +1,74 @@
+"""A table on the server: named columns, and windows of its rows, sorted and filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.plugin import ParameterError
+from kframe.plugin.columns import Bool, Int32
+from kframe_console.tables.cache import ResultCache
+from kframe_console.tables.columns import DataColumn
+from kframe_console.tables.order import stable_order
+from kframe_console.tables.query import SORT, TableQuery
+
+#: Rows of a block of an export.
+_BLOCK_ROWS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnTable:
+    """Columns of ``count`` rows by name. ``key`` tells the tables of all readings apart."""
+
+    key: Hashable
+    columns: Mapping[str, DataColumn]
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns own."""
+        return sum(column.nbytes for column in self.columns.values())
+
+    def rows(self, query: TableQuery, cache: ResultCache) -> Int32:
+        """The numbers of all rows that the filters select, in the sort order. Raises ParameterError."""
+        key = (self.key, "rows", query.sort, query.filters)
+        return cache.get(key, lambda: self._rows(query, cache), _nbytes)
+
+    def records(self, rows: NDArray[Any], names: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """The values of ``rows`` by column."""
+        chosen = list(self.columns if names is None else names)
+        columns = [self.columns[name].values(rows) for name in chosen]
+        return (dict(zip(chosen, values, strict=True)) for values in zip(*columns, strict=True))
+
+    def blocks(self, rows: Int32) -> Iterator[Int32]:
+        """``rows`` in parts, so that an export of all needs the memory of one."""
+        return (rows[first : first + _BLOCK_ROWS] for first in range(0, len(rows), _BLOCK_ROWS))
+
+    def _rows(self, query: TableQuery, cache: ResultCache) -> Int32:
+        order = cache.get((self.key, "order", query.sort), lambda: self._order(query.sort), _nbytes)
+        if not query.filters:
+            return order
+        selected = np.ones(self.count, np.bool_)
+        for name, text in query.filters:
+            selected &= cache.get((self.key, "mask", name, text), lambda n=name, t=text: self._mask(n, t), _nbytes)  # type: ignore[misc]
+        return np.flatnonzero(selected).astype(np.int32) if not query.sort else order[selected[order]]
+
+    def _mask(self, name: str, text: str) -> Bool:
+        return self.columns[name].mask(name, text)
+
+    def _order(self, sort: Sequence[tuple[str, bool]]) -> Int32:
+        keys = []
+        for name, descending in sort:
+            column_keys = self.columns[name].keys()
+            if not column_keys and self.count:
+                raise ParameterError(SORT, repr(name), "a column that the source has")
+            keys += [(key, descending) for key in column_keys]
+        return stable_order(keys, self.count)
+
+
+def _nbytes(array: NDArray[Any]) -> int:
+    return array.nbytes

@@ -1,0 +1,1 @@
+"""HTTP: parameters of requests, and responses in all formats."""

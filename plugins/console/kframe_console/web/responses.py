@@ -1,0 +1,135 @@
+"""The response to a request for a page, in the format that it asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+from jinja2 import Environment, PackageLoader
+from starlette.responses import Response, StreamingResponse
+
+from kframe.plugin.pages import environment
+from kframe_console.pages.page import Page, PageContext, TablePage, TableWindow
+from kframe_console.tables.query import RESERVED, TableQuery, table_query
+from kframe_console.web.formats import csv_blocks, parquet_blocks
+from kframe_console.web.parameters import AT, typed_parameters
+
+JSON: Final = "application/json"
+#: The formats of tables, and those of other pages.
+TABLE_FORMATS: Final = ("html", "json", "csv", "parquet")
+CONTENT_FORMATS: Final = ("html", "json")
+_PARQUET: Final = "application/vnd.apache.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What every template shows around the content: the page, its parameters, and the navigation."""
+
+    page: Page
+    parameters: Mapping[str, str]
+    navigation: tuple[Page, ...]
+    user: str | None = None
+    token: str = ""
+
+    def link(self, path: str, **values: object) -> str:
+        """The address of a page with these parameters, at the same position of the source's history. Fields in braces
+        are those of ``values``."""
+        for name in [name for name in values if f"{{{name}}}" in path]:
+            path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
+        parameters = {name: value for name, value in values.items() if value is not None}
+        if self.parameters.get(AT):
+            parameters[AT] = self.parameters[AT]
+        return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def page_response(view: View, context: PageContext, format_name: str) -> Response:
+    """The page of ``view``. Raises InputError for parameters that it cannot answer."""
+    page, own = view.page, {name: text for name, text in view.parameters.items() if name != AT}
+    if isinstance(page, TablePage):
+        response = _table_response(view, page, context, own, format_name)
+    else:
+        content = page.build(context, typed_parameters(page.parameters, own))
+        if format_name == "json":
+            response = json_response({"schema": page.schema, **msgspec.to_builtins(content)})
+        else:
+            response = html_response(page.template, view=view, context=context, content=content)
+    response.headers["kframe-reading"] = str(context.reading.number)
+    return response
+
+
+def _table_response(
+    view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], format_name: str
+) -> Response:
+    table = page.table(context)
+    query = table_query(parameters, tuple(table.columns))
+    rows = table.rows(query, context.cache)
+    match format_name:
+        case "json":
+            window = rows[query.first : query.first + query.count]
+            content = TableWindow(len(rows), query.first, list(table.records(window)))
+            return json_response({"schema": page.schema, **msgspec.structs.asdict(content)})
+        case "csv":
+            return _download(page, "csv", csv_blocks(table, rows), "text/csv; charset=utf-8")
+        case "parquet":
+            return _download(page, "parquet", parquet_blocks(table, rows), _PARQUET)
+    shown = ShownTable(page, table.columns, query, len(rows), table.count, view)
+    return html_response(page.template, view=view, context=context, table=shown)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table as its template and its script need it: which rows match, and where to fetch them."""
+
+    page: TablePage
+    columns: Mapping[str, Any]
+    query: TableQuery
+    total: int
+    count: int
+    view: View
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The text of each filter."""
+        return dict(self.query.filters)
+
+    @property
+    def sort(self) -> str:
+        """The sort order, as the parameter has it."""
+        return ",".join(f"{'-' if descending else ''}{name}" for name, descending in self.query.sort)
+
+    @property
+    def description(self) -> str:
+        """The table as JSON for the script: columns with their kinds and the names of special values."""
+        columns = [
+            {"name": name, "kind": column.kind, "texts": dict(getattr(column, "texts", {}))}
+            for name, column in self.columns.items()
+        ]
+        description = {"path": self.page.path, "columns": columns, "links": dict(self.page.links), "reserved": RESERVED}
+        return json.dumps(description)
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """``content`` as JSON."""
+    return Response(msgspec.json.encode(content), status, media_type=JSON)
+
+
+def html_response(template: str, http_status: int = 200, **values: Any) -> Response:
+    """A template as a page."""
+    text = templates().get_template(template).render(values)
+    return Response(text, http_status, media_type="text/html; charset=utf-8")
+
+
+@cache
+def templates() -> Environment:
+    """The templates of the console. They may import ``parts.html`` of kframe."""
+    return environment(PackageLoader("kframe_console"))
+
+
+def _download(page: Page, suffix: str, blocks: Any, media_type: str) -> Response:
+    disposition = {"content-disposition": f'attachment; filename="{page.name}.{suffix}"'}
+    return StreamingResponse(blocks, media_type=media_type, headers=disposition)

@@ -1,0 +1,96 @@
+"""Pages over HTTP: formats, the values of the engine, URL state, and refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+import pyarrow.parquet
+import pytest
+from kframe_console.pages.page import TablePage
+from kframe_console.routes import PAGES
+from starlette.testclient import TestClient
+
+from kframe.plugin.snapshot import Snapshot
+
+TABLES = [page for page in PAGES if isinstance(page, TablePage)]
+
+
+@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
+def test_formats_of_a_table_have_the_same_rows(page: TablePage, client: TestClient) -> None:
+    content = client.get(page.path, params={"format": "json", "count": "1000"}).json()
+    assert content["schema"] == page.schema
+    assert content["total"] == len(content["rows"]) > 0
+    rows = [msgspec.convert(row, page.row) for row in content["rows"]]
+    assert msgspec.to_builtins(rows) == content["rows"]
+    parquet = pyarrow.parquet.read_table(io.BytesIO(client.get(page.path, params={"format": "parquet"}).content))
+    assert parquet.to_pylist() == content["rows"]
+    lines = list(csv.DictReader(io.StringIO(client.get(page.path, params={"format": "csv"}).text)))
+    first = next(iter(content["rows"][0]))
+    assert [line[first] for line in lines] == [str(row[first]) for row in content["rows"]]
+    assert list(lines[0]) == list(content["rows"][0])
+
+
+def test_partitions_are_those_of_the_engine(client: TestClient, snapshot: Snapshot) -> None:
+    rows = client.get("/partitions", params={"format": "json", "count": "1000"}).json()["rows"]
+    leaders = snapshot.known_leaders().tolist()
+    assert [row["leader"] for row in rows] == leaders[:1000]
+    short = [len(row["isr"]) < len(row["replicas"]) - len(row["adding_replicas"] or ()) for row in rows]
+    assert short == ["under_replicated" in row["health"] for row in rows]
+    assert sum(short) == client.get("/partitions?format=json&health=under_replicated").json()["total"]
+
+
+def test_page_keeps_its_state_in_the_url(client: TestClient) -> None:
+    text = client.get("/partitions?leader=1&sort=-leader_epoch").text
+    assert 'name="leader" value="1"' in text
+    assert 'name="sort" value="-leader_epoch"' in text
+    assert 'href="/partitions?format=csv&amp;sort=-leader_epoch&amp;leader=1"' in text
+
+
+@pytest.mark.parametrize(
+    "query, status, parameter, message",
+    [
+        ("format=xml", 400, "format", "found 'xml', expected one of html, json, csv, parquet"),
+        ("format=json&leader=x", 400, "leader", "found 'x'"),
+        ("format=json&leader=1&leader=2", 400, "leader", "found it twice, expected each parameter once"),
+        ("format=json&at=3", 400, "at", "found '3', expected none"),
+        ("format=json&x=1", 400, "x", "no such column"),
+        ("format=json&topic=" + "x" * 5000, 400, "topic", "expected at most 4000 characters"),
+        ("format=json&" + "&".join(f"a{n}=" for n in range(200)), 400, "a99", "a longer query"),
+        ("format=json&topic=%ff%fe", 200, None, ""),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(
+    client: TestClient, query: str, status: int, parameter: str | None, message: str
+) -> None:
+    response = client.get(f"/partitions?{query}", headers={"accept": "application/json"})
+    assert response.status_code == status
+    content = response.json()
+    assert content.get("parameter") == parameter
+    assert message in content.get("error", "")
+
+
+def test_refusals_in_a_browser_are_pages(client: TestClient) -> None:
+    for path, status in {"/partitions?leader=<script>": 400, "/nowhere": 404, "/static/nothing.js": 404}.items():
+        response = client.get(path, headers={"accept": "text/html"})
+        assert response.status_code == status
+        assert response.headers["content-type"].startswith("text/html")
+        assert "<script>" not in response.text.replace('<script src="/static', "")
+        assert "Traceback" not in response.text
+
+
+def test_every_response_is_protected(client: TestClient) -> None:
+    for path in ("/partitions", "/partitions?format=json", "/static/table.js", "/nowhere"):
+        headers = client.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe-inline" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "host, status",
+    [("localhost:8642", 200), ("127.0.0.1", 200), ("[::1]:8642", 200), ("attacker.example", 421), ("", 421)],
+)
+def test_other_host_names_are_refused(client: TestClient, host: str, status: int) -> None:
+    assert client.get("/partitions", headers={"host": host}).status_code == status
