@@ -1,7 +1,8 @@
-"""What access to a live cluster implements (``LiveCluster``, ``LoggedCluster``), and its records."""
+"""What access to a live cluster implements (``LiveCluster``, ``LoggedCluster``), histories, and their records."""
 
 from __future__ import annotations
 
+from kframe.ports.cluster_history import ClusterHistory, Difference, HistoryPoint, HistoryRecord, LeaderCause
 from kframe.ports.committed_log import CommittedBatch, CommittedLog, CommittedRecord, LoggedCluster
 from kframe.ports.live_cluster import (
     ClusterStatus,
@@ -15,12 +16,17 @@ from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.instances import Instance
 
 __all__ = [
+    "ClusterHistory",
     "ClusterStatus",
     "CommittedBatch",
     "CommittedLog",
     "CommittedRecord",
     "ControllerKind",
+    "Difference",
+    "HistoryPoint",
+    "HistoryRecord",
     "Instance",
+    "LeaderCause",
     "LiveCluster",
     "LiveCounts",
     "LoggedCluster",

@@ -8,8 +8,8 @@ from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import unique_keys
 from kframe.snapshot.directory import write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.formats import detect_format, read_snapshot
-from kframe.snapshot.listing import broker_rows, summary_record
+from kframe.snapshot.formats import detect_format, open_history, read_snapshot
+from kframe.snapshot.listing import broker_rows, summary_record, topic_rows
 from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic, SummaryRecord
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.summary import Conditions, Loads, Summary, conditions_of, loads_of, summarize
@@ -35,10 +35,12 @@ __all__ = [
     "detect_format",
     "loads_of",
     "named_brokers",
+    "open_history",
     "read_snapshot",
     "summarize",
     "summary_record",
     "topic_pattern",
+    "topic_rows",
     "unique_keys",
     "write_snapshot",
 ]

@@ -247,7 +247,8 @@ class SnapshotFormatSpec:
 
     ``detect(path, start)`` returns whether a ``Path`` or stream is in the format; ``start`` is the beginning of a file,
     empty for a directory. ``read(path, progress, faults)`` returns a ``Snapshot`` or raises SnapshotError.
-    ``write(snapshot, path, force)``, if offered, writes files whose name ends with ``suffix``. A function given as
+    ``write(snapshot, path, force)``, if offered, writes files whose name ends with ``suffix``. ``history(path)``, if
+    offered, returns a ``kframe.plugin.live.ClusterHistory``, or None for a file without one. A function given as
     ``"module:attribute"`` is imported on first use.
     """
 
@@ -257,6 +258,7 @@ class SnapshotFormatSpec:
     doc: str
     suffix: str | None = None
     write: Callable[..., Any] | str | None = None
+    history: Callable[..., Any] | str | None = None
 
     def __post_init__(self) -> None:
         _require(self.name, NAME, "snapshot format")
@@ -268,6 +270,10 @@ class SnapshotFormatSpec:
     def read_snapshot(self, path: object, progress: object, faults: object) -> Any:
         """The snapshot in a file or directory. Raises PluginError if the function cannot be imported."""
         return _import_factory(self.name, self.read)(path, progress, faults)
+
+    def open_history(self, path: object) -> Any:
+        """The history in a file or directory, or None. Raises PluginError if the function cannot be imported."""
+        return None if self.history is None else _import_factory(self.name, self.history)(path)
 
     def write_snapshot(self, snapshot: object, path: object, force: bool) -> None:
         """Write a file. Raises PluginError if the format is not written, or its function cannot be imported."""

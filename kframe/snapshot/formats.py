@@ -20,6 +20,7 @@ from kframe.snapshot.files import InputFile, peek
 from kframe.snapshot.manifest import MANIFEST_FILE
 
 if TYPE_CHECKING:
+    from kframe.ports.cluster_history import ClusterHistory
     from kframe.registry.specs import SnapshotFormatSpec
     from kframe.snapshot.snapshot import Snapshot
 
@@ -141,3 +142,13 @@ def read_snapshot(
         snapshot: Snapshot = plugin_formats()[name].read_snapshot(source, progress, faults)
         return snapshot
     return FORMATS[name](source, progress, faults)
+
+
+def open_history(path: InputFile | str, format: str | None = None) -> ClusterHistory | None:
+    """The history of the cluster in a file or directory; None if it has none. Raises SnapshotError."""
+    source = Path(path) if isinstance(path, str) else path
+    name = detect_format(source) if format is None else format
+    history: ClusterHistory | None = None
+    if name not in FORMATS and name in plugin_formats():
+        history = plugin_formats()[name].open_history(source)
+    return history

@@ -8,8 +8,9 @@ from typing import Any
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import read_history
-from kframe_kraft.time_travel.causes import LeaderCause, leader_cause
+from kframe_kraft.time_travel.causes import leader_cause
 
+from kframe.plugin.live import LeaderCause
 from verification.kraft.written_log import WrittenLog
 
 

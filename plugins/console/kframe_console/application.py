@@ -78,7 +78,7 @@ def _endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Res
         parameters = distinct_parameters([*request.query_params.multi_items(), *request.path_params.items()])
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
         format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
-        view = View(page, parameters, _NAVIGATION)
+        view = View(page, request.url.path, parameters, PAGES)
 
         def compute() -> Response:
             reading = console.source.reading(parameters.get(AT, ""))
@@ -92,6 +92,8 @@ def _endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Res
 async def _kframe_error(request: Request, problem: Exception) -> Response:
     status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
     parameter = problem.parameter if isinstance(problem, ParameterError) else None
+    if parameter in request.path_params and parameter not in request.query_params:  # There is no page for it.
+        status = 404
     response = _error(request, status, str(problem), parameter)
     if status == 503:
         response.headers["retry-after"] = "1"

@@ -69,6 +69,13 @@ def command(source: Any, reading: SnapshotReading, port: int, browser: bool) -> 
 
 def _opened(source: Any, reading: SnapshotReading) -> ClusterSource:
     """The source that a user named. Raises InputError."""
+    from kframe.plugin.snapshot import open_history
+    from kframe_console.sources.logged import LoggedSource
     from kframe_console.sources.saved import SavedSource
 
-    return SavedSource.of(reading.read(source), str(source))
+    history = open_history(source, reading.source_format)
+    if history is None:
+        return SavedSource.of(reading.read(source), str(source))
+    opened = LoggedSource(str(source), history, reading.complete)
+    opened.reading("")
+    return opened

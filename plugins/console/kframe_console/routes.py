@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe_console.pages import partitions
+from kframe_console.pages import brokers, overview, partition, partitions, topic, topics
 from kframe_console.pages.page import Page
 
-PAGES: Final[tuple[Page, ...]] = (partitions.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    brokers.PAGE,
+    topics.PAGE,
+    partitions.PAGE,
+    topic.PAGE,
+    partition.PAGE,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 import msgspec
 import pyarrow.parquet
@@ -12,9 +13,15 @@ from kframe_console.pages.page import TablePage
 from kframe_console.routes import PAGES
 from starlette.testclient import TestClient
 
-from kframe.plugin.snapshot import Snapshot
+from kframe.plugin.snapshot import Snapshot, broker_rows, summary_record
+from kframe.plugin.whatif import WhatIf
 
 TABLES = [page for page in PAGES if isinstance(page, TablePage)]
+
+
+def plain(value: object) -> Any:
+    """The value as a client gets it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
@@ -25,7 +32,7 @@ def test_formats_of_a_table_have_the_same_rows(page: TablePage, client: TestClie
     rows = [msgspec.convert(row, page.row) for row in content["rows"]]
     assert msgspec.to_builtins(rows) == content["rows"]
     parquet = pyarrow.parquet.read_table(io.BytesIO(client.get(page.path, params={"format": "parquet"}).content))
-    assert parquet.to_pylist() == content["rows"]
+    assert parquet.to_pylist(maps_as_pydicts="strict") == content["rows"]
     lines = list(csv.DictReader(io.StringIO(client.get(page.path, params={"format": "csv"}).text)))
     first = next(iter(content["rows"][0]))
     assert [line[first] for line in lines] == [str(row[first]) for row in content["rows"]]
@@ -94,3 +101,74 @@ def test_every_response_is_protected(client: TestClient) -> None:
 )
 def test_other_host_names_are_refused(client: TestClient, host: str, status: int) -> None:
     assert client.get("/partitions", headers={"host": host}).status_code == status
+
+
+def test_overview_is_the_summary_of_the_engine(client: TestClient, snapshot: Snapshot) -> None:
+    content = client.get("/?format=json").json()
+    assert content["summary"] == msgspec.to_builtins(summary_record(snapshot))
+    brokers = [broker for rack in content["racks"] for broker in rack["brokers"]]
+    expected = sorted(broker_rows(snapshot), key=lambda broker: (broker.rack is None, broker.rack, broker.broker_id))
+    assert brokers == msgspec.to_builtins(expected)
+    for rack in content["racks"]:
+        assert rack["leaders"] == sum(broker["leaders"] for broker in rack["brokers"])
+
+
+def test_topic_counts_the_conditions_of_its_partitions(client: TestClient, snapshot: Snapshot) -> None:
+    rows = client.get("/partitions", params={"format": "json", "count": "1000"}).json()["rows"]
+    for topic in snapshot.topics.names:
+        content = client.get(f"/topics/{topic}?format=json").json()
+        of_topic = [row for row in rows if row["topic"] == topic]
+        assert content["topic"]["partition_count"] == len(of_topic)
+        for name, count in content["conditions"].items():
+            assert count in (None, sum(name in row["health"] for row in of_topic)), (topic, name)
+
+
+def test_explanation_of_a_topic_alone_is_that_of_the_whole_cluster(client: TestClient, snapshot: Snapshot) -> None:
+    whole = WhatIf(snapshot)
+    for row in range(0, len(snapshot), 7):
+        topic, _, number = snapshot.topics.name_of_row(row).rpartition("-")
+        content = client.get(f"/topics/{topic}/{number}?format=json").json()
+        assert content["explanation"] == plain(whole.explain(topic, int(number)))
+    failed = client.get(f"/topics/{topic}/{number}?format=json&fail=1-3").json()["explanation"]
+    assert failed == plain(WhatIf(snapshot).explain(topic, int(number), (1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    "path, status, message",
+    [
+        ("/topics/none", 404, "topic: found 'none', expected the name of a topic of the cluster"),
+        ("/topics/none/0", 404, "topic: found 'none'"),
+        ("/topics/{topic}/x", 404, "partition: found 'x', expected a whole number"),
+        ("/topics/{topic}/99999", 404, "partition: found 99999, expected a partition of topic"),
+        ("/topics/{topic}/-1", 404, "partition: found '-1', expected"),
+        ("/topics/{topic}/0?fail=x", 400, "fail: found 'x', expected broker ids with commas, such as 1,4 or 1-3"),
+        ("/topics/{topic}/0?fail=3-1", 400, "fail: found '3-1'"),
+        ("/topics/{topic}/0?fail=0-2147483647", 400, "fail: found '0-2147483647', expected at most 10000 brokers"),
+        ("/topics/{topic}/0?fail=77", 400, "77"),
+        ("/topics/{topic}/0?topic=other", 400, "topic: found it twice"),
+        ("/?x=1", 400, "x: found an unknown parameter, expected no parameter"),
+    ],
+)
+def test_what_there_is_not_is_refused(
+    client: TestClient, snapshot: Snapshot, path: str, status: int, message: str
+) -> None:
+    path = path.format(topic=snapshot.topics.names[0])
+    response = client.get(f"{path}{'&' if '?' in path else '?'}format=json")
+    assert (response.status_code, response.json()["schema"]) == (status, "kframe.console-error/v1")
+    assert message in response.json()["error"]
+
+
+def test_pages_show_their_names_and_values(client: TestClient, snapshot: Snapshot) -> None:
+    topic = snapshot.topics.names[0]
+    expected = {
+        "/": ["Brokers by rack", "under min isr"],
+        "/brokers": ["<h1>Brokers</h1>"],
+        "/topics": ["<h1>Topics</h1>"],
+        f"/topics/{topic}": [topic, "data-query"],
+        f"/topics/{topic}/0?fail=1": ["Why is this the leader?", "Present state", "Final state"],
+    }
+    for path, texts in expected.items():
+        response = client.get(path)
+        assert response.status_code == 200, response.text
+        for text in texts:
+            assert text in response.text

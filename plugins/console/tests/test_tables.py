@@ -104,7 +104,7 @@ def test_query_selects_and_sorts(parameters: dict[str, str], rows: list[int]) ->
         ({"leader": ">"}, "leader: found '>'"),
         ({"leader": "9" * 30}, "leader: found"),
         ({"leader": ",".join("1" * 200)}, "leader: found 200 values, expected at most 100"),
-        ({"isr": "all"}, "isr: found 'all', expected broker ids with commas, or none"),
+        ({"isr": "all"}, "isr: found 'all', expected broker ids with commas, none, or some"),
         ({"health": "ill"}, "health: found 'ill', expected none, or some of short, offline"),
         ({"elr": "1"}, "elr: found '1', expected no filter: the source does not have this column"),
         ({"topic": "x" * 2000}, "topic: found 2000 characters, expected at most 1000"),

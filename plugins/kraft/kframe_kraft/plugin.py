@@ -21,6 +21,7 @@ def kframe_snapshot_formats() -> list[SnapshotFormatSpec]:
             "The directory, a segment or a snapshot of a KRaft node, or the output of kafka-dump-log.",
             ".checkpoint",
             "kframe_kraft.sources.snapshots:write_snapshot",
+            "kframe_kraft.time_travel.history:open_history",
         )
     ]
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
+from msgspec import Struct
+
+from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint
 from kframe.plugin.snapshot import Conditions, Loads, Snapshot, Summary, conditions_of, loads_of, summarize
+
+#: Most changes that a summary lists.
+EXAMPLES_MAX: Final = 50
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The cluster as it was read at one time. ``number`` rises with each reading of a source."""
+    """The cluster as it was read, or as it was, at one time. A later one of the source has a higher ``number``."""
 
     number: int
     snapshot: Snapshot
     read_at: datetime
+    point: HistoryPoint | None = None
+    """Its position in the history, if the source has one."""
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -34,6 +44,28 @@ class Reading:
         return summarize(self.snapshot)
 
 
+class ClusterChanges(Struct):
+    """What changed up to a reading from ``since`` on, a time of ISO 8601.
+
+    ``counts`` are by kind and change, as ``partition leader``; ``examples`` are the first changes.
+    """
+
+    since: str
+    counts: dict[str, int]
+    examples: list[Difference]
+
+    @staticmethod
+    def of(since: datetime, differences: Iterable[Difference]) -> ClusterChanges:
+        """The counts of all differences, and the first EXAMPLES_MAX."""
+        counts: Counter[str] = Counter()
+        examples: list[Difference] = []
+        for difference in differences:
+            counts[f"{difference.kind} {difference.change}"] += 1
+            if len(examples) < EXAMPLES_MAX:
+                examples.append(difference)
+        return ClusterChanges(since.isoformat(timespec="seconds"), dict(sorted(counts.items())), examples)
+
+
 class ClusterSource(Protocol):
     """Where readings come from. A thread of its own reads."""
 
@@ -46,6 +78,10 @@ class ClusterSource(Protocol):
         """Whether further readings follow."""
 
     @property
+    def history(self) -> ClusterHistory | None:
+        """The history of the cluster, if it has one."""
+
+    @property
     def problem(self) -> str | None:
         """Why the last attempt at a reading failed; None if it did not."""
 
@@ -54,6 +90,9 @@ class ClusterSource(Protocol):
 
         It may compute for a while. Raises ParameterError for a position that there is not.
         """
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """What changed in the hour before a reading, or since the oldest known one; None if there is none before."""
 
     def start(self) -> None:
         """Begin to read."""

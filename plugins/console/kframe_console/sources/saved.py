@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kframe.plugin import ParameterError
+from kframe.plugin.live import ClusterHistory
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.reading import Reading
+from kframe_console.sources.reading import ClusterChanges, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class SavedSource:
     name: str
     only: Reading
     is_live: bool = False
-    problem: str | None = field(default=None)
+    problem: str | None = None
+    history: ClusterHistory | None = None
 
     @staticmethod
     def of(snapshot: Snapshot, name: str = "") -> SavedSource:
@@ -30,6 +32,10 @@ class SavedSource:
         if at:
             raise ParameterError("at", short_repr(at), "none: the source has one reading")
         return self.only
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """None: no other reading is known."""
+        return None
 
     def start(self) -> None:
         """See ClusterSource."""

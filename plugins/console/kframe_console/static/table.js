@@ -20,7 +20,10 @@ const title = ({ name }) => {
 
 function cellText({ kind, texts }, value) {
   if (value === null || value === undefined) return "–";
-  if (kind === "list" || kind === "flags") return value.length ? value.join(", ").replaceAll("_", " ") : "none";
+  if (kind === "flags") return value.length ? value.join(", ").replaceAll("_", " ") : "good";
+  if (Array.isArray(value)) return value.join(", ") || "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "object") return Object.entries(value).map(([key, each]) => `${key}=${each}`).join(", ");
   return texts[value] ?? String(value);
 }
 
@@ -72,7 +75,7 @@ function linkCells() {
     const link = document.createElement("a");
     link.href = target.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(row[name]));
     const at = new URLSearchParams(location.search).get("at");
-    if (at) link.href += `?at=${encodeURIComponent(at)}`;
+    if (at) link.href += `${target.includes("?") ? "&" : "?"}at=${encodeURIComponent(at)}`;
     link.textContent = cell.textContent;
     cell.replaceChildren(link);
   }

@@ -184,10 +184,11 @@ class ListsColumn:
         return keys
 
     def mask(self, name: str, text: str) -> Bool:
-        """Lists that contain one of the numbers, or for ``none`` empty ones."""
-        if text.strip() == "none":
-            return np.asarray(self.lists.counts == 0)
-        numbers = [_whole(name, text, term, "broker ids with commas, or none") for term in _terms(name, text)]
+        """Lists that contain one of the numbers; ``none`` selects empty lists, ``some`` all others."""
+        if text.strip() in ("none", "some"):
+            return np.asarray((self.lists.counts == 0) == (text.strip() == "none"))
+        expected = "broker ids with commas, none, or some"
+        numbers = [_whole(name, text, term, expected) for term in _terms(name, text)]
         return self.lists.any(np.isin(self.lists.values, numbers))
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:

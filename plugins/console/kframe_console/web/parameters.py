@@ -19,6 +19,8 @@ _CHARACTERS_MAX: Final = 4_000
 _PARAMETERS_MAX: Final = 100
 _FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$\.(?P<field>[^.`\[]+).*`)?", re.DOTALL)
 _EXPECTED: Final = re.compile(r"Expected (?P<expected>.+?)(?:, got .*)?")
+#: msgspec's names of types, in words.
+_TYPES: Final = {"int": "a whole number", "float": "a number", "bool": "true or false", "int | null": "a whole number"}
 
 
 def distinct_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -47,9 +49,8 @@ def typed_parameters(kind: type[msgspec.Struct], parameters: Mapping[str, str]) 
     fields = {field.encode_name for field in msgspec.structs.fields(kind)}
     for name in parameters:
         if name not in fields:
-            raise ParameterError(
-                short_repr(name)[1:-1], "an unknown parameter", nearest(name, sorted(fields) or ["no parameter"])
-            )
+            known = nearest(name, sorted(fields)) if fields else "no parameter"
+            raise ParameterError(short_repr(name)[1:-1], "an unknown parameter", known)
     try:
         return msgspec.convert(dict(parameters), kind, strict=False)
     except msgspec.ValidationError as problem:
@@ -64,4 +65,5 @@ def _parameter_error(message: str, parameters: Mapping[str, str]) -> ParameterEr
         return ParameterError(missing[1] if missing else "query", "no value", "one")
     expected = _EXPECTED.fullmatch(match["problem"])
     text = expected["expected"].replace("`", "") if expected else match["problem"]
+    text = _TYPES.get(text, text)
     return ParameterError(name, short_repr(parameters.get(name)), text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from kframe.plugin.pages import environment
 from kframe_console.pages.page import Page, PageContext, TablePage, TableWindow
-from kframe_console.tables.query import RESERVED, TableQuery, table_query
+from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
 from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, typed_parameters
 
@@ -28,13 +28,19 @@ _PARQUET: Final = "application/vnd.apache.parquet"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What every template shows around the content: the page, its parameters, and the navigation."""
+    """What every template shows around the content: the page, its path and parameters, and the pages to go to."""
 
     page: Page
+    path: str
     parameters: Mapping[str, str]
-    navigation: tuple[Page, ...]
+    pages: tuple[Page, ...]
     user: str | None = None
     token: str = ""
+
+    @property
+    def navigation(self) -> tuple[Page, ...]:
+        """The pages that every page links to."""
+        return tuple(page for page in self.pages if page.in_navigation)
 
     def link(self, path: str, **values: object) -> str:
         """The address of a page with these parameters, at the same position of the source's history. Fields in braces
@@ -57,7 +63,8 @@ def page_response(view: View, context: PageContext, format_name: str) -> Respons
         if format_name == "json":
             response = json_response({"schema": page.schema, **msgspec.to_builtins(content)})
         else:
-            response = html_response(page.template, view=view, context=context, content=content)
+            embed = partial(_embedded, view, context)
+            response = html_response(page.template, view=view, context=context, content=content, embedded=embed)
     response.headers["kframe-reading"] = str(context.reading.number)
     return response
 
@@ -81,6 +88,14 @@ def _table_response(
     return html_response(page.template, view=view, context=context, table=shown)
 
 
+def _embedded(view: View, context: PageContext, name: str, **parameters: str) -> ShownTable:
+    """The table of another page with these parameters, for a part of this page."""
+    page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == name)
+    table = page.table(context)
+    query = table_query(parameters, tuple(table.columns))
+    return ShownTable(page, table.columns, query, len(table.rows(query, context.cache)), table.count, view, True)
+
+
 @dataclass(frozen=True, slots=True)
 class ShownTable:
     """A table as its template and its script need it: which rows match, and where to fetch them."""
@@ -91,6 +106,14 @@ class ShownTable:
     total: int
     count: int
     view: View
+    is_part: bool = False
+    """Whether it is a part of a page with another content, whose URL has no state of the table."""
+
+    @property
+    def parameters(self) -> str:
+        """The filters, the sort order and the position of the history as a query."""
+        parameters = {**self.filters, SORT: self.sort, AT: self.view.parameters.get(AT, "")}
+        return urlencode({name: text for name, text in parameters.items() if text})
 
     @property
     def filters(self) -> dict[str, str]:

@@ -21,6 +21,7 @@ from kframe.plugin.kraft import (
     records,
     replay,
 )
+from kframe.plugin.live import LeaderCause
 from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import LogHistory
 from kframe_kraft.errors import LogError
@@ -34,25 +35,6 @@ _CHANGE: Final = records.PartitionChangeRecord.api_key
 _PARTITION: Final = records.PartitionRecord.api_key
 #: Batches to search for the event of a change that is cut into several batches.
 _BATCHES_MAX: Final = 256
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderCause:
-    """The last record with the leader. All fields but ``leader`` are None if only the snapshot has it."""
-
-    partition: str
-    leader: int
-    leader_epoch: int
-    snapshot_offset: int | None = None
-    offset: int | None = None
-    time: str | None = None
-    record: str | None = None
-    before: str | None = None
-    event: str | None = None
-    event_offset: int | None = None
-    rule: str | None = None
-    not_elected: dict[int, str] | None = None
-    other_events: tuple[str, ...] = ()
 
 
 def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:

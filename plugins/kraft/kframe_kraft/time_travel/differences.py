@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from kframe.plugin.kraft import ClusterMetadata, uuid_text
+from kframe.plugin.live import Difference
 
 _LISTS: Final = {
     "replica": "replicas",
@@ -24,35 +24,7 @@ _LISTS: Final = {
     "directory": "directories",
 }
 _STATES: Final = ("fenced", "in_controlled_shutdown", "rack", "broker_epoch")
-#: The change in the other direction. All other changes have the same name in both.
-_REVERSED: Final = {
-    "registered": "unregistered",
-    "unregistered": "registered",
-    "created": "deleted",
-    "deleted": "created",
-    "added": "removed",
-    "removed": "added",
-}
 COLUMNS: Final = ("kind", "name", "change", "before", "after")
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A value that differs. ``before`` and ``after`` are None where there is no value."""
-
-    kind: str
-    name: str
-    change: str
-    before: Any = None
-    after: Any = None
-    topic: str | None = None
-    brokers: tuple[int, ...] = ()
-    """The brokers whose replicas, leaderships or registration the difference is about."""
-
-    def reversed(self) -> Difference:
-        """The difference from the later state to the earlier one."""
-        change = self.change if self.kind == "config" else _REVERSED.get(self.change, self.change)
-        return replace(self, change=change, before=self.after, after=self.before)
 
 
 def differences(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Difference]:

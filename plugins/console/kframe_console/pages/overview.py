@@ -1,0 +1,71 @@
+"""The overview: brokers by rack, health, the quorum, and what changed in the last hour."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kframe.plugin.snapshot import SnapshotBroker, SummaryRecord, broker_rows, summary_record
+from kframe_console.pages.page import ContentPage, NoParameters, PageContext
+from kframe_console.sources.reading import ClusterChanges
+
+
+class RackContent(Struct):
+    """The brokers of a rack, and sums of their loads. ``rack`` null: brokers of which no rack is known."""
+
+    rack: str | None
+    leaders: int | None
+    replicas: int | None
+    brokers: list[SnapshotBroker]
+
+
+class OverviewContent(Struct):
+    """A cluster at a glance. ``changes`` is null if nothing is known from before."""
+
+    summary: SummaryRecord
+    racks: list[RackContent]
+    changes: ClusterChanges | None
+
+
+def overview_content(context: PageContext, _parameters: NoParameters) -> OverviewContent:
+    """The overview of the reading."""
+    key = (context.reading.number, "overview")
+    return context.cache.get(key, lambda: _overview(context), lambda content: 1_000 * content.summary.brokers)
+
+
+def _overview(context: PageContext) -> OverviewContent:
+    racks: dict[str | None, list[SnapshotBroker]] = {}
+    for broker in broker_rows(context.reading.snapshot):
+        racks.setdefault(broker.rack, []).append(broker)
+    return OverviewContent(
+        msgspec.convert(summary_record(context.reading.snapshot), SummaryRecord),
+        [
+            RackContent(
+                rack,
+                _total([broker.leaders for broker in brokers]),
+                _total([broker.replicas for broker in brokers]),
+                brokers,
+            )
+            for rack, brokers in sorted(racks.items(), key=lambda item: (item[0] is None, item[0] or ""))
+        ],
+        context.source.changes(context.reading),
+    )
+
+
+def _total(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+PAGE: Final = ContentPage(
+    name="overview",
+    title="Overview",
+    path="/",
+    doc="The cluster at a glance: brokers by rack, health, the quorum, and what changed in the last hour.",
+    schema="kframe.console-overview/v1",
+    content=OverviewContent,
+    build=overview_content,
+    template="overview.html",
+)

@@ -1,0 +1,70 @@
+"""One partition: its state, why it has its leader, who would lead after failures, and its history."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from kframe.plugin.live import HistoryRecord, LeaderCause
+from kframe.plugin.whatif import Explanation, WhatIf
+from kframe_console.pages import partitions
+from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.pages.partitions import PartitionRow
+from kframe_console.sources.parts import partition_row, topic_snapshot
+from kframe_console.tables.query import broker_ids
+
+#: Most records of the history.
+_RECORDS_MAX: Final = 100
+
+
+class PartitionParameters(Struct, forbid_unknown_fields=True):
+    """The partition of a page, and brokers that are assumed to fail together: ids with commas."""
+
+    topic: str
+    partition: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    fail: str = ""
+
+
+class PartitionContent(Struct):
+    """A partition, and the decisions that gave it its leader: ``kframe explain``.
+
+    ``cause`` and ``history`` are null if the source has no history: ``kframe log why`` and ``kframe log show``.
+    """
+
+    partition: PartitionRow
+    explanation: Explanation
+    cause: LeaderCause | None
+    history: list[HistoryRecord] | None
+
+
+def partition_content(context: PageContext, parameters: PartitionParameters) -> PartitionContent:
+    """The partition of the parameters. Raises InputError if there is none, or a broker is unknown."""
+    snapshot, topic, number = context.reading.snapshot, parameters.topic, parameters.partition
+    row = partition_row(snapshot, topic, number)
+    table = partitions.PAGE.table(context)
+    failed = broker_ids("fail", parameters.fail)
+    explanation = WhatIf(topic_snapshot(snapshot, topic)).explain(topic, number, failed)
+    (record,) = table.records(np.array([row]))
+    history, point = context.source.history, context.reading.point
+    return PartitionContent(
+        PartitionRow(**record),
+        explanation,
+        None if history is None or point is None else history.leader_cause(topic, number, point),
+        None if history is None or point is None else history.partition_records(topic, number, point, _RECORDS_MAX),
+    )
+
+
+PAGE: Final = ContentPage(
+    name="partition",
+    title="Partition",
+    path="/topics/{topic}/{partition}",
+    doc="One partition: its state, why it has its leader, and its history.",
+    schema="kframe.console-partition/v1",
+    content=PartitionContent,
+    build=partition_content,
+    template="partition.html",
+    parameters=PartitionParameters,
+    in_navigation=False,
+)

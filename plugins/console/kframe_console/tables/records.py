@@ -1,0 +1,92 @@
+"""Tables of few rows, from records of the engine: brokers, topics, results."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kframe.plugin.columns import Bool, Int32
+from kframe_console.tables.columns import DataColumn, NamedColumn, NumericColumn
+from kframe_console.tables.table import ColumnTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectColumn:
+    """One value of JSON a row; rows sort and filters select by its text, numbers by their size."""
+
+    objects: Sequence[Any]
+    kind: str = "object"
+
+    @property
+    def nbytes(self) -> int:
+        """See DataColumn. An estimate: most values are short."""
+        return 100 * len(self.objects)
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [self.objects[row] for row in rows.tolist()]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """Unknown values first, then numbers, then texts."""
+        order = sorted(range(len(self.objects)), key=lambda row: _sort_key(self.objects[row]))
+        ranks: Int32 = np.zeros(len(order), np.int32)
+        for previous, row in pairwise(order):
+            is_greater = _sort_key(self.objects[row]) > _sort_key(self.objects[previous])
+            ranks[row] = ranks[previous] + is_greater
+        return [ranks]
+
+    def mask(self, name: str, text: str) -> Bool:
+        """Values whose text contains ``text`` in any case, or after ``=`` equals it; ``none`` selects unknown ones."""
+        folded = text.strip().casefold()
+        texts = [object_text(value).casefold() for value in self.objects]
+        if folded.startswith("="):
+            return np.array([each == folded[1:] for each in texts], np.bool_)
+        return np.array([folded in each for each in texts], np.bool_)
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        is_map = any(isinstance(value, dict) for value in self.objects)
+        kind = pa.map_(pa.string(), pa.string()) if is_map else pa.array(self.objects).type
+        return pa.array(self.values(rows), kind)
+
+
+def record_table(key: Hashable, records: Iterable[Struct], columns: Sequence[str]) -> ColumnTable:
+    """The table of these records, with the fields ``columns`` that the first of them has."""
+    rows: list[Mapping[str, Any]] = [msgspec.to_builtins(record) for record in records]
+    names = [name for name in columns if not rows or name in rows[0]]
+    return ColumnTable(key, {name: _column([row.get(name) for row in rows]) for name in names}, len(rows))
+
+
+def object_text(value: object) -> str:
+    """A value of JSON as a cell shows it."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(str, value)) or "none"
+        case dict():
+            return ", ".join(f"{name}={element}" for name, element in value.items()) or "none"
+    return str(value)
+
+
+def _column(values: Sequence[Any]) -> DataColumn:
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return NumericColumn(np.array(values, np.int64))
+    return NamedColumn.of(values) if kinds == {str} else ObjectColumn(values)
+
+
+def _sort_key(value: object) -> tuple[int, float, str]:
+    if value is None:
+        return (0, 0.0, "")
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, object_text(value))
