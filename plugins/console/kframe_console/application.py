@@ -23,6 +23,7 @@ from kframe_console.routes import PAGES
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.reading import ClusterSource
 from kframe_console.tables.cache import ResultCache
+from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
 from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
 from kframe_console.web.protection import Protection
 from kframe_console.web.responses import (
@@ -65,6 +66,7 @@ def application(source: ClusterSource, settings: ConsoleSettings | None = None) 
     return Starlette(
         routes=[
             *(Route(page.path, _endpoint(page, console), methods=["GET"], name=page.name) for page in PAGES),
+            Route("/openapi.json", _openapi, methods=["GET"]),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
         ],
         middleware=[Middleware(Protection, settings=settings)],
@@ -89,6 +91,10 @@ def _endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Res
     return respond
 
 
+async def _openapi(_request: Request) -> Response:
+    return json_response(openapi_document(PAGES))
+
+
 async def _kframe_error(request: Request, problem: Exception) -> Response:
     status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
     parameter = problem.parameter if isinstance(problem, ParameterError) else None
@@ -106,6 +112,7 @@ async def _http_error(request: Request, problem: Exception) -> Response:
 
 
 def _error(request: Request, status: int, message: str, parameter: str | None) -> Response:
-    if request.query_params.get(FORMAT, "html") != "html" or "text/html" not in request.headers.get("accept", "*/*"):
-        return json_response({"schema": "kframe.console-error/v1", "error": message, "parameter": parameter}, status)
+    accepted = request.headers.get("accept", "*/*")
+    if request.query_params.get(FORMAT, "html") != "html" or not ("text/html" in accepted or "*/*" in accepted):
+        return json_response({"schema": ERROR_SCHEMA, "error": message, "parameter": parameter}, status)
     return html_response("error.html", status, navigation=_NAVIGATION, message=message, status=status)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kframe.plugin.cluster import NO_LEADER
 from kframe.plugin.columns import UInt8
+from kframe.plugin.kraft import uuid_text
 from kframe.plugin.snapshot import Conditions, SnapshotPartition
 from kframe_console.pages.page import PageContext, TablePage
 from kframe_console.sources.reading import Reading
@@ -56,6 +57,11 @@ def partitions_table(context: PageContext) -> ColumnTable:
         "elr": lists(partitions.elr, count),
         "last_known_elr": lists(partitions.last_known_elr, count),
     }
+    if reading.snapshot.kraft is not None:
+        directories = [uuid_text(directory) for directory in reading.snapshot.kraft.directory_ids]
+        columns["directories"] = lists(partitions.directories, count, directories)
+    if partitions.observers is not None:
+        columns["observers"] = lists(partitions.observers, count)
     return ColumnTable((reading.number, "partitions"), columns, count)
 
 

@@ -156,9 +156,10 @@ class NamedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListsColumn:
-    """One list of numbers a row."""
+    """One list of numbers a row, or with ``names`` of the names of these numbers."""
 
     lists: Ragged
+    names: Sequence[str] | None = None
     kind: str = "list"
 
     @property
@@ -168,9 +169,11 @@ class ListsColumn:
 
     def values(self, rows: NDArray[Any]) -> list[Any]:
         """See DataColumn."""
-        chosen = self.lists.take(rows)
-        numbers = chosen.values.tolist()
-        return [numbers[first:last] for first, last in pairwise(chosen.offsets.tolist())]
+        chosen, names = self.lists.take(rows), self.names
+        values: list[Any] = chosen.values.tolist()
+        if names is not None:
+            values = [names[number] for number in values]
+        return [values[first:last] for first, last in pairwise(chosen.offsets.tolist())]
 
     def keys(self) -> list[NDArray[Any]]:
         """The first SORTED_VALUES numbers; a list that ends sorts before its continuations."""
@@ -184,17 +187,24 @@ class ListsColumn:
         return keys
 
     def mask(self, name: str, text: str) -> Bool:
-        """Lists that contain one of the numbers; ``none`` selects empty lists, ``some`` all others."""
+        """Lists that contain one of the numbers or names; ``none`` selects empty lists, ``some`` all others."""
         if text.strip() in ("none", "some"):
             return np.asarray((self.lists.counts == 0) == (text.strip() == "none"))
-        expected = "broker ids with commas, none, or some"
-        numbers = [_whole(name, text, term, expected) for term in _terms(name, text)]
+        terms = _terms(name, text)
+        if self.names is None:
+            expected = "broker ids with commas, none, or some"
+            numbers = [_whole(name, text, term, expected) for term in terms]
+        else:
+            numbers = [number for number, each in enumerate(self.names) if each in terms]
         return self.lists.any(np.isin(self.lists.values, numbers))
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
         chosen = self.lists.take(rows)
-        return pa.ListArray.from_arrays(pa.array(chosen.offsets), pa.array(chosen.values))
+        values = pa.array(chosen.values)
+        if self.names is not None:
+            values = pa.array(self.names, pa.string()).take(values)
+        return pa.ListArray.from_arrays(pa.array(chosen.offsets), values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,9 +274,9 @@ def numeric(numbers: NDArray[Any] | None, count: int, texts: Mapping[int, str] |
     return UnknownColumn(count) if numbers is None else NumericColumn(numbers, texts or {})
 
 
-def lists(ragged: Ragged | None, count: int) -> DataColumn:
+def lists(ragged: Ragged | None, count: int, names: Sequence[str] | None = None) -> DataColumn:
     """A column of lists, which None makes unknown."""
-    return UnknownColumn(count, "list") if ragged is None else ListsColumn(ragged)
+    return UnknownColumn(count, "list") if ragged is None else ListsColumn(ragged, names)
 
 
 def _terms(name: str, text: str) -> list[str]:

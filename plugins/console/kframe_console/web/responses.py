@@ -23,7 +23,12 @@ JSON: Final = "application/json"
 #: The formats of tables, and those of other pages.
 TABLE_FORMATS: Final = ("html", "json", "csv", "parquet")
 CONTENT_FORMATS: Final = ("html", "json")
-_PARQUET: Final = "application/vnd.apache.parquet"
+MEDIA_TYPES: Final = {
+    "html": "text/html",
+    "json": JSON,
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,9 @@ def _table_response(
             content = TableWindow(len(rows), query.first, list(table.records(window)))
             return json_response({"schema": page.schema, **msgspec.structs.asdict(content)})
         case "csv":
-            return _download(page, "csv", csv_blocks(table, rows), "text/csv; charset=utf-8")
+            return _download(page, "csv", csv_blocks(table, rows))
         case "parquet":
-            return _download(page, "parquet", parquet_blocks(table, rows), _PARQUET)
+            return _download(page, "parquet", parquet_blocks(table, rows))
     shown = ShownTable(page, table.columns, query, len(rows), table.count, view)
     return html_response(page.template, view=view, context=context, table=shown)
 
@@ -153,6 +158,6 @@ def templates() -> Environment:
     return environment(PackageLoader("kframe_console"))
 
 
-def _download(page: Page, suffix: str, blocks: Any, media_type: str) -> Response:
+def _download(page: Page, suffix: str, blocks: Any) -> Response:
     disposition = {"content-disposition": f'attachment; filename="{page.name}.{suffix}"'}
-    return StreamingResponse(blocks, media_type=media_type, headers=disposition)
+    return StreamingResponse(blocks, media_type=MEDIA_TYPES[suffix], headers=disposition)

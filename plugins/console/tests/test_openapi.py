@@ -1,0 +1,60 @@
+"""``/openapi.json`` describes every page, and the pages are as it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from kframe_console.pages.page import TablePage
+from kframe_console.routes import PAGES
+from starlette.testclient import TestClient
+
+from kframe.plugin.snapshot import Snapshot
+
+
+@pytest.fixture
+def description(client: TestClient) -> dict[str, Any]:
+    described: dict[str, Any] = client.get("/openapi.json").json()
+    return described
+
+
+def schema_of(description: dict[str, Any], path: str, status: str) -> dict[str, Any]:
+    content = description["paths"][path]["get"]["responses"][status]["content"]["application/json"]["schema"]
+    return {**content, "components": description["components"]}
+
+
+def test_every_page_is_described(description: dict[str, Any]) -> None:
+    assert description["openapi"] == "3.1.0"
+    assert list(description["paths"]) == [page.path for page in PAGES]
+    for page in PAGES:
+        operation = description["paths"][page.path]["get"]
+        assert operation["operationId"] == page.name
+        formats = next(each for each in operation["parameters"] if each["name"] == "format")["schema"]["enum"]
+        assert formats == ["html", "json", "csv", "parquet"][: 4 if isinstance(page, TablePage) else 2]
+        in_path = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        assert in_path == {name for name in ("topic", "partition") if f"{{{name}}}" in page.path}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_content_is_as_described(
+    client: TestClient, snapshot: Snapshot, description: dict[str, Any], page: Any
+) -> None:
+    path = page.path.format(topic=snapshot.topics.names[0], partition=0)
+    content = client.get(path, params={"format": "json"}).json()
+    jsonschema.validate(content, schema_of(description, page.path, "200"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**content, "schema": "other"}, schema_of(description, page.path, "200"))
+
+
+def test_refusal_is_as_described(client: TestClient, description: dict[str, Any]) -> None:
+    content = client.get("/partitions?format=json&leader=x").json()
+    jsonschema.validate(content, schema_of(description, "/partitions", "400"))
+
+
+def test_described_filters_are_columns(client: TestClient, description: dict[str, Any]) -> None:
+    for page in PAGES:
+        if isinstance(page, TablePage):
+            described = [each["name"] for each in description["paths"][page.path]["get"]["parameters"]]
+            row = client.get(page.path, params={"format": "json", "count": "1"}).json()["rows"][0]
+            assert set(row) <= set(described)
