@@ -18,11 +18,17 @@ from starlette.staticfiles import StaticFiles
 
 from kframe.plugin import InputError, KframeError, ParameterError
 from kframe_console.jobs.computations import Computations, Overloaded
-from kframe_console.pages.page import Page, PageContext, TablePage
+from kframe_console.pages.page import ActionPage, Page, PageContext, TablePage
 from kframe_console.routes import PAGES
+from kframe_console.security.audit import AuditLog
+from kframe_console.security.forgery import ForgeryTokens
+from kframe_console.security.identities import Identity
+from kframe_console.security.login import Login, LoginPolicy
+from kframe_console.security.oidc import OidcLogin
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.reading import ClusterSource
 from kframe_console.tables.cache import ResultCache
+from kframe_console.web.actions import Forbidden, action_body, perform
 from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
 from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
 from kframe_console.web.protection import Protection
@@ -30,15 +36,20 @@ from kframe_console.web.responses import (
     CONTENT_FORMATS,
     TABLE_FORMATS,
     View,
+    content_response,
     html_response,
     json_response,
     page_response,
 )
 
 STATIC: Final = Path(__file__).parent / "static"
-_NAVIGATION: Final = tuple(page for page in PAGES if page.in_navigation)
 #: The status of each refusal.
-_STATUS: Final[Mapping[type[KframeError], int]] = {InputError: 400, Overloaded: 503, KframeError: 502}
+_STATUS: Final[Mapping[type[KframeError], int]] = {
+    InputError: 400,
+    Forbidden: 403,
+    Overloaded: 503,
+    KframeError: 502,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +58,42 @@ class Console:
 
     source: ClusterSource
     settings: ConsoleSettings
+    pages: tuple[Page, ...]
     cache: ResultCache
     computations: Computations
+    tokens: ForgeryTokens
+    audit: AuditLog
+
+    def view(self, page: Page, request: Request, parameters: Mapping[str, str]) -> View:
+        """What templates show around a page."""
+        user = request.state.user
+        execute = self.settings.allow_execute
+        return View(page, request.url.path, parameters, self.pages, user, self.tokens.token(user), execute)
+
+    def context(self, at: str, user: Identity) -> PageContext:
+        """What a page is made of. Raises InputError for a position that there is not."""
+        return PageContext(self.source, self.source.reading(at), self.cache, user)
 
 
-def application(source: ClusterSource, settings: ConsoleSettings | None = None) -> Starlette:
+def application(
+    source: ClusterSource,
+    settings: ConsoleSettings | None = None,
+    login: LoginPolicy | None = None,
+    oidc: OidcLogin | None = None,
+    audit: AuditLog | None = None,
+    pages: tuple[Page, ...] = PAGES,
+) -> Starlette:
     """The console of a source. Starting it starts the source."""
     settings = settings or ConsoleSettings()
-    computations = Computations(settings.computations_max, settings.waiting_max)
-    console = Console(source, settings, ResultCache(settings.cache_bytes_max), computations)
+    console = Console(
+        source,
+        settings,
+        pages,
+        ResultCache(settings.cache_bytes_max),
+        Computations(settings.computations_max, settings.waiting_max),
+        ForgeryTokens(),
+        audit or AuditLog(None),
+    )
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -63,36 +101,65 @@ def application(source: ClusterSource, settings: ConsoleSettings | None = None) 
         yield
         source.close()
 
+    async def describe(_request: Request) -> Response:
+        return json_response(openapi_document(pages))
+
     return Starlette(
         routes=[
-            *(Route(page.path, _endpoint(page, console), methods=["GET"], name=page.name) for page in PAGES),
-            Route("/openapi.json", _openapi, methods=["GET"]),
+            *(_route(page, console) for page in pages),
+            Route("/openapi.json", describe, methods=["GET"]),
+            *([] if oidc is None else oidc.routes()),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
         ],
-        middleware=[Middleware(Protection, settings=settings)],
+        middleware=[Middleware(Protection, settings=settings), Middleware(Login, policy=login or LoginPolicy())],
         exception_handlers={HTTPException: _http_error, KframeError: _kframe_error},
         lifespan=lifespan,
     )
 
 
-def _endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Response]]:
+def _route(page: Page, console: Console) -> Route:
+    if isinstance(page, ActionPage):
+        return Route(page.path, _action_endpoint(page, console), methods=["POST"], name=page.name)
+    return Route(page.path, _page_endpoint(page, console), methods=["GET"], name=page.name)
+
+
+def _page_endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
-        parameters = distinct_parameters([*request.query_params.multi_items(), *request.path_params.items()])
+        parameters = distinct_parameters([*request.query_params.multi_items(), *_path_parameters(request)])
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
         format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
-        view = View(page, request.url.path, parameters, PAGES)
+        view = console.view(page, request, parameters)
+        return await console.computations.run(
+            lambda: page_response(view, console.context(parameters.get(AT, ""), view.user), format_name)
+        )
+
+    return respond
+
+
+def _action_endpoint(page: ActionPage, console: Console) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
+        body, token = await action_body(request)
+        view = console.view(page, request, {})
+        if problem := console.tokens.problem(request, view.user, token):
+            raise Forbidden(problem)
+        if page.executes and not console.settings.allow_execute:
+            raise Forbidden("found no --allow-execute, expected it: this console changes no cluster")
+        format_name = one_of(FORMAT, request.query_params.get(FORMAT, "html"), CONTENT_FORMATS)
+        parameters = {**body, **dict(_path_parameters(request))}
+        address = request.client.host if request.client else ""
 
         def compute() -> Response:
-            reading = console.source.reading(parameters.get(AT, ""))
-            return page_response(view, PageContext(console.source, reading, console.cache), format_name)
+            context = console.context("", view.user)
+            content = perform(page, context, parameters, address, console.audit)
+            return content_response(view, page, context, content, format_name)
 
         return await console.computations.run(compute)
 
     return respond
 
 
-async def _openapi(_request: Request) -> Response:
-    return json_response(openapi_document(PAGES))
+def _path_parameters(request: Request) -> list[tuple[str, str]]:
+    return [(name, str(text)) for name, text in request.path_params.items()]
 
 
 async def _kframe_error(request: Request, problem: Exception) -> Response:
@@ -108,11 +175,14 @@ async def _kframe_error(request: Request, problem: Exception) -> Response:
 
 async def _http_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
-    return _error(request, problem.status_code, problem.detail, None)
+    response = _error(request, problem.status_code, problem.detail, None)
+    response.headers.update(problem.headers or {})
+    return response
 
 
 def _error(request: Request, status: int, message: str, parameter: str | None) -> Response:
     accepted = request.headers.get("accept", "*/*")
     if request.query_params.get(FORMAT, "html") != "html" or not ("text/html" in accepted or "*/*" in accepted):
         return json_response({"schema": ERROR_SCHEMA, "error": message, "parameter": parameter}, status)
-    return html_response("error.html", status, navigation=_NAVIGATION, message=message, status=status)
+    navigation = tuple(page for page in PAGES if page.in_navigation)
+    return html_response("error.html", status, navigation=navigation, message=message, status=status)

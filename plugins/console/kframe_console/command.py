@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.plugin.commands import SOURCE, SnapshotReading, WholeNumber, reading_options
+from kframe.plugin.commands import SOURCE, NamedPath, SnapshotReading, reading_options
 
 if TYPE_CHECKING:
     from kframe_console.sources.reading import ClusterSource
@@ -34,37 +34,95 @@ def example() -> Path:
     return Path(kframe.plugin.__file__).parents[1].joinpath(*_EXAMPLE)
 
 
+def _new_user(ctx: click.Context, _option: click.Parameter, name: str | None) -> None:
+    """Print the line of a users file, and end."""
+    if name is None or ctx.resilient_parsing:
+        return
+    from kframe_console.security.identities import password_line
+
+    password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    click.echo(password_line(name, password))
+    ctx.exit()
+
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
 @click.command("console", cls=_ConsoleCommand)
 @click.argument("source", metavar="SOURCE", type=SOURCE, required=False)
 @reading_options
 @click.option(
-    "--port",
-    type=WholeNumber(0, 65_535),
-    default=_PORT,
+    "--listen",
+    metavar="[HOST:]PORT",
+    default=str(_PORT),
     show_default=True,
-    help="Port on this machine; 0 takes a free one.",
+    help="Address of the pages; without a host, this machine alone; port 0 is a free one.",
 )
 @click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not.")
-def command(source: Any, reading: SnapshotReading, port: int, browser: bool) -> None:
+@click.option("--users", type=_FILE, metavar="FILE", help="Users with passwords, as --new-user prints them.")
+@click.option("--tokens", type=_FILE, metavar="FILE", help="Bearer tokens: NAME:sha256:HASH.")
+@click.option("--oidc", type=_FILE, metavar="FILE", help="Properties of OpenID Connect: issuer, client.id and others.")
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="Certificate of the console, PEM.")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="Key of the certificate, PEM.")
+@click.option("--client-ca", type=_FILE, metavar="FILE", help="Require certificates of clients by these authorities.")
+@click.option("--plain-http", is_flag=True, help="Allow --listen elsewhere without TLS: a proxy encrypts.")
+@click.option("--audit-log", type=NamedPath(dir_okay=False), metavar="FILE", help="Append a line for each write.")
+@click.option("--allow-execute", is_flag=True, help="Let users change the cluster; needs --audit-log.")
+@click.option(
+    "--new-user",
+    metavar="NAME",
+    callback=_new_user,
+    expose_value=False,
+    is_eager=True,
+    help="Ask for a password, print the line of --users, and end.",
+)
+def command(
+    source: Any,
+    reading: SnapshotReading,
+    listen: str,
+    browser: bool,
+    users: Path | None,
+    tokens: Path | None,
+    oidc: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    client_ca: Path | None,
+    plain_http: bool,
+    audit_log: Path | None,
+    allow_execute: bool,
+) -> None:
     """Show a cluster in the browser: its brokers, topics and partitions, and why each partition has its leader.
 
     SOURCE is a snapshot, a dump or output of Kafka's tools, or metadata.log.dir of a KRaft node. The pages are served
-    on this machine alone.
+    on this machine alone, unless --listen names another address: then users log in, by --users, --tokens, --oidc or
+    --client-ca.
     """
     if source is None:
         raise click.UsageError(
             f"found no SOURCE, expected a snapshot or metadata.log.dir of a KRaft node, such as the bundled {example()}"
         )
     from kframe_console.application import application
+    from kframe_console.launch import LaunchOptions, checked_options, login_of, settings_of, url_of
+    from kframe_console.security.audit import AuditLog
     from kframe_console.serving import listening_socket, serve
 
-    listener = listening_socket("127.0.0.1", port)
+    options = LaunchOptions(
+        listen, users, tokens, oidc, tls_cert, tls_key, client_ca, plain_http, audit_log, allow_execute
+    )
+    address = checked_options(options)
+    login, oidc_login = login_of(options)
+    audit = AuditLog(audit_log)
     opened = _opened(source, reading)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    listener = listening_socket(address.host, address.port)
+    app = application(opened, settings_of(options, address), login, oidc_login, audit)
+    url = url_of(options, address.host, listener.getsockname()[1])
     click.echo(f"kframe console of {opened.name}: {url} (Ctrl-C ends it)")
     if browser:
         webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
-    serve(application(opened), listener)
+    try:
+        serve(app, listener, options.tls)
+    finally:
+        audit.close()
 
 
 def _opened(source: Any, reading: SnapshotReading) -> ClusterSource:

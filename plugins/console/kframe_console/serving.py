@@ -1,17 +1,24 @@
-"""Serves an application on a socket until the process is stopped."""
+"""Serves an application on a socket until the process is stopped, with TLS if it is set up."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
+import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kframe.plugin import ConfigError
+from kframe_console.security.login import CERTIFICATE
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 #: Connections that are served at a time; further ones are answered with 503.
@@ -23,12 +30,38 @@ _STOP_S: Final = 5
 _HEAD_BYTES_MAX: Final = 32 << 10
 
 
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files: certificate and key of the console, and the authorities of the certificates that clients need."""
+
+    certificate: Path
+    key: Path
+    client_authorities: Path | None = None
+
+
+class _CertificateProtocol(H11Protocol):
+    """HTTP/1.1 whose requests have the name in the client's certificate, which TLS has verified."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note the common name of the certificate's subject."""
+        super().connection_made(transport)
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert()
+        subject = cast("tuple[tuple[tuple[str, str], ...], ...]", (certificate or {}).get("subject", ()))
+        names = [value for fields in subject for name, value in fields if name == "commonName"]
+        if names:
+            self.app_state = {**self.app_state, CERTIFICATE: names[0]}
+
+
 class _Server(uvicorn.Server):
     """A server that a signal stops in order."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal, without raising it again afterwards: it is the usual end."""
+        if threading.current_thread() is not threading.main_thread():  # It receives none.
+            yield
+            return
         handlers = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
         try:
             yield
@@ -44,21 +77,35 @@ def listening_socket(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_CONNECTIONS_MAX)
     except (OSError, UnicodeError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise ConfigError("--port", f"{host}:{port} ({reason})", "an address of this machine that is free") from problem
+        raise ConfigError("address", f"{host}:{port} ({reason})", "one of this machine that is free") from problem
 
 
-def serve(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM."""
+def server(app: ASGIApp, tls: TlsFiles | None = None) -> uvicorn.Server:
+    """A server of the application. Raises ConfigError for unusable files."""
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_STOP_S,
         h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
-        http="h11",
+        http=_CertificateProtocol,
         ws="none",
     )
-    _Server(config).run(sockets=[listener])
+    if tls is not None:
+        config.ssl_certfile, config.ssl_keyfile = tls.certificate, tls.key
+        if tls.client_authorities is not None:
+            config.ssl_ca_certs, config.ssl_cert_reqs = tls.client_authorities, ssl.CERT_REQUIRED
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as problem:
+        raise ConfigError("TLS", str(problem), "PEM files of a certificate, its key, and authorities") from problem
+    return _Server(config)
+
+
+def serve(app: ASGIApp, listener: socket.socket, tls: TlsFiles | None = None) -> None:
+    """Serve until SIGINT or SIGTERM. Raises ConfigError as ``server``."""
+    server(app, tls).run(sockets=[listener])

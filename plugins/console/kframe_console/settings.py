@@ -18,3 +18,5 @@ class ConsoleSettings:
     computations_max: int = 2
     waiting_max: int = 64
     body_bytes_max: int = 1 << 20
+    allow_execute: bool = False
+    """Whether actions may change the cluster."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.tables.cache import ResultCache
 from kframe_console.tables.table import ColumnTable
@@ -26,6 +27,7 @@ class PageContext:
     source: ClusterSource
     reading: Reading
     cache: ResultCache
+    user: Identity = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,30 @@ class TablePage:
         return context.cache.get(key, lambda: self.build(context), lambda table: table.nbytes)
 
 
-Page: TypeAlias = ContentPage | TablePage
+@dataclass(frozen=True, slots=True)
+class ActionPage:
+    """A write: it answers POST alone. Each is logged with its user, and needs the token of a page.
+
+    ``predict(context, parameters)`` returns what is to be expected, such as the what-if of a plan, for the log;
+    ``run(context, parameters)`` does it and returns a ``content``. ``executes``: it changes the cluster, for which the
+    console must have been started with ``--allow-execute``.
+    """
+
+    name: str
+    title: str
+    path: str
+    doc: str
+    schema: str
+    content: type
+    run: Callable[[PageContext, Any], Any]
+    template: str
+    predict: Callable[[PageContext, Any], Any] | None = None
+    parameters: type[Struct] = NoParameters
+    executes: bool = False
+    in_navigation: bool = False
+
+
+Page: TypeAlias = ContentPage | TablePage | ActionPage
 
 
 class TableWindow(Struct, Generic[Row]):

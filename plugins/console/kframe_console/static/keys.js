@@ -52,3 +52,9 @@ document.addEventListener("keydown", (event) => {
 });
 document.getElementById("theme").addEventListener("click", switchTheme);
 document.getElementById("help").addEventListener("click", showKeys);
+
+// Writes of htmx carry the token of the page.
+document.addEventListener("htmx:configRequest", (event) => {
+  const token = document.querySelector('meta[name="csrf-token"]');
+  if (token) event.detail.headers["x-csrf-token"] = token.content;
+});

@@ -8,15 +8,18 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from kframe_console.pages.page import Page, TablePage, TableWindow
+from kframe_console.pages.page import ActionPage, ContentPage, Page, TablePage, TableWindow
 from kframe_console.tables.query import COUNT, COUNT_MAX, FIRST, SORT
 from kframe_console.web.parameters import AT, FORMAT
 from kframe_console.web.responses import CONTENT_FORMATS, JSON, MEDIA_TYPES, TABLE_FORMATS
 
 _TEXT: Final = {"type": "string"}
 _WHOLE: Final = {"type": "integer", "minimum": 0}
+_FORM: Final = "application/x-www-form-urlencoded"
 _REFUSALS: Final = {
     "400": "A parameter cannot be used.",
+    "401": "A login is required.",
+    "403": "The user may not do this.",
     "404": "There is no such thing.",
     "503": "Too busy: try again later.",
 }
@@ -38,6 +41,11 @@ def openapi_document(pages: Iterable[Page]) -> dict[str, Any]:
     types = [ConsoleError, *(_content_type(page) for page in pages)]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     error, *contents = schemas
+    paths: dict[str, Any] = {}
+    for page, content in zip(pages, contents, strict=True):
+        method = "post" if isinstance(page, ActionPage) else "get"
+        operation = _operation(page, _named(page.schema, content), _named(ERROR_SCHEMA, error))
+        paths.setdefault(page.path, {})[method] = operation
     return {
         "openapi": "3.1.0",
         "info": {
@@ -45,10 +53,7 @@ def openapi_document(pages: Iterable[Page]) -> dict[str, Any]:
             "version": "1",
             "description": "Each page of the console as data: add format=json to its address.",
         },
-        "paths": {
-            page.path: {"get": _operation(page, _named(page.schema, content), _named(ERROR_SCHEMA, error), components)}
-            for page, content in zip(pages, contents, strict=True)
-        },
+        "paths": paths,
         "components": {"schemas": components},
     }
 
@@ -66,14 +71,20 @@ def _named(schema: str, content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _operation(
-    page: Page, content: dict[str, Any], error: dict[str, Any], components: Mapping[str, Any]
-) -> dict[str, Any]:
+def _operation(page: Page, content: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
     media = {MEDIA_TYPES[name]: {"schema": content if name == "json" else _TEXT} for name in formats}
     refusal = {JSON: {"schema": error}, MEDIA_TYPES["html"]: {"schema": _TEXT}}
+    body: dict[str, Any] = {}
+    if isinstance(page, ActionPage):
+        body = {
+            "requestBody": {
+                "content": {JSON: {"schema": _parameter_types(page)}, _FORM: {"schema": _parameter_types(page)}}
+            }
+        }
     return {
         "operationId": page.name,
+        **body,
         "summary": page.doc,
         "parameters": [
             *_parameters(page),
@@ -87,6 +98,12 @@ def _operation(
     }
 
 
+def _parameter_types(page: ContentPage | ActionPage) -> dict[str, Any]:
+    kind = page.parameters
+    types: dict[str, Any] = msgspec.json.schema_components([kind])[1][kind.__name__]
+    return types
+
+
 def _parameters(page: Page) -> Iterator[dict[str, Any]]:
     if isinstance(page, TablePage):
         for field in msgspec.structs.fields(page.row):
@@ -95,9 +112,11 @@ def _parameters(page: Page) -> Iterator[dict[str, Any]]:
         yield _query(FIRST, _WHOLE, "The number of the first row.")
         yield _query(COUNT, {**_WHOLE, "maximum": COUNT_MAX}, "Most rows.")
         return
-    properties = msgspec.json.schema_components([page.parameters])[1][page.parameters.__name__]["properties"]
+    properties = _parameter_types(page)["properties"]
     for field in msgspec.structs.fields(page.parameters):
         name = field.encode_name
+        if isinstance(page, ActionPage) and f"{{{name}}}" not in page.path:
+            continue  # It is in the body.
         is_in_path = f"{{{name}}}" in page.path
         yield {
             "name": name,

@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader
 from starlette.responses import Response, StreamingResponse
 
 from kframe.plugin.pages import environment
-from kframe_console.pages.page import Page, PageContext, TablePage, TableWindow
+from kframe_console.pages.page import ActionPage, ContentPage, Page, PageContext, TablePage, TableWindow
+from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
 from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, typed_parameters
@@ -39,8 +40,10 @@ class View:
     path: str
     parameters: Mapping[str, str]
     pages: tuple[Page, ...]
-    user: str | None = None
+    user: Identity = LOCAL
     token: str = ""
+    """What writes from this page need (``security.forgery``)."""
+    allow_execute: bool = False
 
     @property
     def navigation(self) -> tuple[Page, ...]:
@@ -64,14 +67,21 @@ def page_response(view: View, context: PageContext, format_name: str) -> Respons
     if isinstance(page, TablePage):
         response = _table_response(view, page, context, own, format_name)
     else:
+        assert isinstance(page, ContentPage)
         content = page.build(context, typed_parameters(page.parameters, own))
-        if format_name == "json":
-            response = json_response({"schema": page.schema, **msgspec.to_builtins(content)})
-        else:
-            embed = partial(_embedded, view, context)
-            response = html_response(page.template, view=view, context=context, content=content, embedded=embed)
+        response = content_response(view, page, context, content, format_name)
     response.headers["kframe-reading"] = str(context.reading.number)
     return response
+
+
+def content_response(
+    view: View, page: ContentPage | ActionPage, context: PageContext, content: Any, format_name: str
+) -> Response:
+    """A content as JSON, or in the template of its page."""
+    if format_name == "json":
+        return json_response({"schema": page.schema, **msgspec.to_builtins(content)})
+    embedded = partial(_embedded, view, context)
+    return html_response(page.template, view=view, context=context, content=content, embedded=embedded)
 
 
 def _table_response(

@@ -1,0 +1,1 @@
+"""Who may use a console: logins, tokens against forged writes, bounds, and the log of writes."""

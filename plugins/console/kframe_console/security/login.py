@@ -1,0 +1,116 @@
+"""Lets only users in: by password, bearer token, client certificate, or a session of OpenID Connect."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from anyio import CapacityLimiter, to_thread
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kframe_console.security.identities import LOCAL, Identity, StoredCredentials
+from kframe_console.security.sessions import Failures, Sessions
+
+#: The key of the state of a request under which its user is, and that of a client's certificate (``serving``).
+USER: Final = "user"
+CERTIFICATE: Final = "client_certificate"
+#: The addresses of OpenID Connect, which users need before they have logged in.
+LOGIN_PATH: Final = "/login"
+CALLBACK_PATH: Final = "/login/callback"
+#: Passwords that are computed at a time; each needs 16 MiB.
+_COMPUTED: Final = 2
+
+
+class LoginPolicy:
+    """How users log in. Without any way every request is that of LOCAL."""
+
+    def __init__(
+        self,
+        credentials: StoredCredentials | None = None,
+        *,
+        certificates: bool = False,
+        oidc: bool = False,
+        secure: bool = False,
+        sessions_max: int = 1_000,
+    ) -> None:
+        """``secure``: browsers send cookies over TLS alone."""
+        self.credentials = credentials
+        self.certificates = certificates
+        self.oidc = oidc
+        self.secure = secure
+        self.sessions = Sessions(sessions_max)
+        self.failures = Failures()
+
+    @property
+    def is_required(self) -> bool:
+        """Whether users must log in."""
+        return self.credentials is not None or self.certificates or self.oidc
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie of sessions. Browsers let only this host set the secure one (RFC 6265bis)."""
+        return "__Host-kframe" if self.secure else "kframe"
+
+    def challenge(self) -> str:
+        """What a client may log in with (RFC 9110)."""
+        return ", ".join(
+            [
+                *(['Basic realm="kframe", charset="UTF-8"'] if self.credentials and self.credentials.passwords else []),
+                'Bearer realm="kframe"',
+            ]
+        )
+
+
+class Login:
+    """Finds the user of each request. Requests without one are refused, or begin a login."""
+
+    def __init__(self, app: ASGIApp, policy: LoginPolicy) -> None:
+        self._app = app
+        self._policy = policy
+        self._limiter: CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request (ASGI)."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        policy, state = self._policy, scope.setdefault("state", {})
+        address = scope["client"][0] if scope.get("client") else ""
+        if not policy.is_required:
+            state[USER] = LOCAL
+        elif policy.failures.is_blocked(address):
+            refusal = PlainTextResponse("too many failed logins: try again in a minute\n", 429, {"retry-after": "60"})
+            await refusal(scope, receive, send)
+            return
+        elif not (policy.oidc and scope["path"] in (LOGIN_PATH, CALLBACK_PATH)):
+            identity = await self._identity(Headers(scope=scope), state, address)
+            if identity is None:
+                await self._refusal(scope)(scope, receive, send)
+                return
+            state[USER] = identity
+        await self._app(scope, receive, send)
+
+    async def _identity(self, headers: Headers, state: dict[str, Any], address: str) -> Identity | None:
+        policy = self._policy
+        if policy.certificates and (subject := state.get(CERTIFICATE)):
+            return Identity(subject, "certificate")
+        key = cookie_parser(headers.get("cookie", "")).get(policy.cookie, "")
+        if policy.oidc and (session := policy.sessions.of_key(key)) is not None:
+            return Identity(session.user, "oidc", key)
+        authorization = headers.get("authorization")
+        if policy.credentials is None or not authorization:
+            return None
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(_COMPUTED)
+        identity = await to_thread.run_sync(policy.credentials.of_header, authorization, limiter=self._limiter)
+        if identity is None:
+            policy.failures.add(address)
+        return identity
+
+    def _refusal(self, scope: Scope) -> Response:
+        accepts_html = "text/html" in Headers(scope=scope).get("accept", "")
+        if self._policy.oidc and scope["method"] == "GET" and accepts_html:
+            return RedirectResponse(LOGIN_PATH, 303)
+        return PlainTextResponse("a login is required\n", 401, {"www-authenticate": self._policy.challenge()})
