@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -85,6 +85,24 @@ def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> 
     Raises PluginError and ConfigError.
     """
     return plugins.registry().open_cluster(url, client_properties(file))
+
+
+def opened_cluster(
+    url: str, config: Path | None, command_config: Path | None, plugins: PluginSettings
+) -> tuple[LiveCluster, AbstractContextManager[None]]:
+    """The live cluster at a URL, with a client's configuration for ``kafka:`` and ``kraft:``, else with a server's; and
+    a context in which errors name the file of a setting. It is not connected yet.
+
+    Raises UsageError for the configuration of the other kind, and as ``cluster_of``.
+    """
+    if (scheme := url.partition(":")[0]) in CLIENT_SCHEMES:
+        if config is not None:
+            raise click.UsageError(f"--config has settings for ZooKeeper: a {scheme}:// URL takes --command-config")
+        return cluster_of_brokers(url, command_config, plugins), nullcontext()
+    if command_config is not None:
+        raise click.UsageError("--command-config has settings for kafka:// and kraft:// URLs: others take --config")
+    settings = gather(config)
+    return cluster_of(settings, plugins, url), settings.located()
 
 
 def awaited(url: str) -> str:

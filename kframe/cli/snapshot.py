@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,14 +13,11 @@ from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT, NamedPath, check_distinct
 from kframe.cli.live import (
-    CLIENT_SCHEMES,
     COMMAND_CONFIG,
     CONFIG_OPTION,
     KAFKA,
     awaited,
-    cluster_of,
-    cluster_of_brokers,
-    gather,
+    opened_cluster,
 )
 from kframe.cli.numbers import DecimalNumber, WholeNumber, limit_option
 from kframe.cli.output import (
@@ -267,16 +263,7 @@ def captured(url: str, config: Path | None, command_config: Path | None, plugins
 
     Raises UsageError for the configuration of the other kind.
     """
-    if (scheme := url.partition(":")[0]) in CLIENT_SCHEMES:
-        if config is not None:
-            raise click.UsageError(f"--config has settings for ZooKeeper: a {scheme}:// URL takes --command-config")
-        cluster = cluster_of_brokers(url, command_config, plugins)
-        located: AbstractContextManager[None] = nullcontext()
-    else:
-        if command_config is not None:
-            raise click.UsageError("--command-config has settings for kafka:// and kraft:// URLs: others take --config")
-        settings = gather(config)
-        cluster, located = cluster_of(settings, plugins, url), settings.located()
+    cluster, located = opened_cluster(url, config, command_config, plugins)
     with progress("reading", awaited=awaited(url)) as tick, located:
         return cluster.capture(tick)
 

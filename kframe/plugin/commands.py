@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kframe.cli.exits import check_reader
 from kframe.cli.inputs import SOURCE, NamedPath, await_file, awaited_stream, is_url
-from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties, cluster_of_brokers
-from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
+from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, awaited, client_properties, opened_cluster
+from kframe.cli.numbers import IDS, DecimalNumber, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -24,11 +24,13 @@ from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 
 __all__ = [
     "COMMAND_CONFIG",
+    "CONFIG_OPTION",
     "IDS",
     "PATTERNS",
     "SOURCE",
     "TOPICS",
     "BadInput",
+    "DecimalNumber",
     "NamedPath",
     "OutputTable",
     "PluginSettings",
@@ -43,12 +45,12 @@ __all__ = [
     "broker_ids",
     "check_reader",
     "client_properties",
-    "cluster_of_brokers",
     "emit_heading",
     "emit_record",
     "emit_rows",
     "is_url",
     "limit_option",
+    "opened_cluster",
     "output_option",
     "plugin_options",
     "progress",

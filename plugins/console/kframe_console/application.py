@@ -104,9 +104,15 @@ def application(
     async def describe(_request: Request) -> Response:
         return json_response(openapi_document(pages))
 
+    async def newest(_request: Request) -> Response:
+        reading = await console.computations.run(lambda: source.reading(""))
+        content = {"number": reading.number, "read_at": reading.read_at.isoformat(), "problem": source.problem}
+        return json_response({"schema": "kframe.console-reading/v1", **content})
+
     return Starlette(
         routes=[
             *(_route(page, console) for page in pages),
+            Route("/reading", newest, methods=["GET"]),
             Route("/openapi.json", describe, methods=["GET"]),
             *([] if oidc is None else oidc.routes()),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),

@@ -8,9 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.plugin.commands import SOURCE, NamedPath, SnapshotReading, reading_options
+from kframe.plugin.commands import (
+    COMMAND_CONFIG,
+    CONFIG_OPTION,
+    SOURCE,
+    DecimalNumber,
+    NamedPath,
+    PluginSettings,
+    SnapshotReading,
+    awaited,
+    is_url,
+    opened_cluster,
+    plugin_options,
+    progress,
+    reading_options,
+)
 
 if TYPE_CHECKING:
+    from kframe.plugin.live import ClusterHistory
     from kframe_console.sources.reading import ClusterSource
 
 #: A bundled example, relative to the package ``kframe``: the metadata log of a real cluster.
@@ -59,6 +74,16 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Address of the pages; without a host, this machine alone; port 0 is a free one.",
 )
 @click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not.")
+@CONFIG_OPTION
+@COMMAND_CONFIG
+@click.option(
+    "--refresh",
+    type=DecimalNumber(0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Read a live cluster, or the directory of a running node, this often.",
+)
 @click.option("--users", type=_FILE, metavar="FILE", help="Users with passwords, as --new-user prints them.")
 @click.option("--tokens", type=_FILE, metavar="FILE", help="Bearer tokens: NAME:sha256:HASH.")
 @click.option("--oidc", type=_FILE, metavar="FILE", help="Properties of OpenID Connect: issuer, client.id and others.")
@@ -76,11 +101,15 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     is_eager=True,
     help="Ask for a password, print the line of --users, and end.",
 )
+@plugin_options
 def command(
     source: Any,
     reading: SnapshotReading,
     listen: str,
     browser: bool,
+    config: Path | None,
+    command_config: Path | None,
+    refresh: float,
     users: Path | None,
     tokens: Path | None,
     oidc: Path | None,
@@ -90,16 +119,20 @@ def command(
     plain_http: bool,
     audit_log: Path | None,
     allow_execute: bool,
+    plugins: PluginSettings,
 ) -> None:
     """Show a cluster in the browser: its brokers, topics and partitions, and why each partition has its leader.
 
-    SOURCE is a snapshot, a dump or output of Kafka's tools, or metadata.log.dir of a KRaft node. The pages are served
-    on this machine alone, unless --listen names another address: then users log in, by --users, --tokens, --oidc or
-    --client-ca.
+    SOURCE is a snapshot, a dump or output of Kafka's tools, or metadata.log.dir of a KRaft node, with all of its
+    history; or a live cluster, by zookeeper://HOST:PORT[/chroot] with --config, or with --command-config
+    kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only read.
+
+    The pages are served on this machine alone, unless --listen names another address: then users log in, by --users,
+    --tokens, --oidc or --client-ca.
     """
     if source is None:
         raise click.UsageError(
-            f"found no SOURCE, expected a snapshot or metadata.log.dir of a KRaft node, such as the bundled {example()}"
+            f"found no SOURCE, expected a snapshot, a directory or a URL, such as the bundled {example()}"
         )
     from kframe_console.application import application
     from kframe_console.launch import LaunchOptions, checked_options, login_of, settings_of, url_of
@@ -112,7 +145,7 @@ def command(
     address = checked_options(options)
     login, oidc_login = login_of(options)
     audit = AuditLog(audit_log)
-    opened = _opened(source, reading)
+    opened = _opened(source, reading, (config, command_config), plugins, refresh)
     listener = listening_socket(address.host, address.port)
     app = application(opened, settings_of(options, address), login, oidc_login, audit)
     url = url_of(options, address.host, listener.getsockname()[1])
@@ -125,15 +158,34 @@ def command(
         audit.close()
 
 
-def _opened(source: Any, reading: SnapshotReading) -> ClusterSource:
-    """The source that a user named. Raises InputError."""
+def _opened(
+    source: Any,
+    reading: SnapshotReading,
+    configs: tuple[Path | None, Path | None],
+    plugins: PluginSettings,
+    interval_s: float,
+) -> ClusterSource:
+    """The source that a user named; ``configs`` are those of a server and of a client.
+
+    Raises UsageError, InputError, and for a live cluster StoreError.
+    """
     from kframe.plugin.snapshot import open_history
+    from kframe_console.sources.live import LiveSource, reader_of
     from kframe_console.sources.logged import LoggedSource
     from kframe_console.sources.saved import SavedSource
 
-    history = open_history(source, reading.source_format)
-    if history is None:
+    if is_url(source):
+        cluster, located = opened_cluster(source, *configs, plugins)
+        with progress("reading", awaited=awaited(source)), located:
+            return LiveSource(source, reader_of(cluster), reading.complete, interval_s)
+    if any(configs):
+        raise click.UsageError("--config and --command-config are for the URL of a live cluster")
+
+    def history() -> ClusterHistory | None:
+        return open_history(source, reading.source_format)
+
+    opened = history()
+    if opened is None:
         return SavedSource.of(reading.read(source), str(source))
-    opened = LoggedSource(str(source), history, reading.complete)
-    opened.reading("")
-    return opened
+    folder = source if isinstance(source, Path) and source.is_dir() else None
+    return LoggedSource(str(source), opened, reading.complete, folder, history, interval_s)

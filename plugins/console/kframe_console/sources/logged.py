@@ -1,11 +1,12 @@
-"""A source with a history: the metadata log of a KRaft node, at any of its offsets."""
+"""A source with a history: the metadata log of a KRaft node, at any of its offsets, also while the node writes it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -13,66 +14,123 @@ from kframe.plugin import ParameterError, SnapshotError
 from kframe.plugin.live import ClusterHistory, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.refresh import Refresher
 
-#: Positions whose clusters are retained.
+#: Positions whose clusters are retained, and positions to choose from.
 _RETAINED: Final = 4
+_POINTS_MAX: Final = 500
 _CHANGES: Final = timedelta(hours=1)
 
 
-@dataclass(slots=True)
 class LoggedSource:
-    """The cluster at the end of a history, or at an offset or time of it. ``complete`` adds what users state of every
-    snapshot."""
+    """The cluster at the end of a history, or at an offset or time of it.
 
-    name: str
-    history: ClusterHistory
-    complete: Callable[[Snapshot], Snapshot]
-    is_live: bool = False
-    problem: str | None = None
-    _readings: OrderedDict[int, Reading] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    ``complete`` adds what users state of every snapshot. With ``reopen`` the history is opened again, and its end is
+    read, when the files in ``folder`` have changed; pages then have the new end, and have not waited for it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        history: ClusterHistory,
+        complete: Callable[[Snapshot], Snapshot],
+        folder: Path | None = None,
+        reopen: Callable[[], ClusterHistory | None] = lambda: None,
+        interval_s: float = 5.0,
+    ) -> None:
+        self.name = name
+        self.history = history
+        self.points: Sequence[HistoryPoint] = history.points(_POINTS_MAX)
+        self._complete = complete
+        self._folder = folder
+        self._reopen = reopen
+        self._files = _sizes(folder)
+        self._refresher = Refresher(self.refresh, interval_s)
+        self._readings: OrderedDict[int, Reading] = OrderedDict()
+        self._lock = Lock()
+        self._numbers = count(1)
+        self._newest = self._at(history, history.point("end"))
+
+    @property
+    def is_live(self) -> bool:
+        """See ClusterSource."""
+        return self._folder is not None
+
+    @property
+    def problem(self) -> str | None:
+        """See ClusterSource."""
+        return self._refresher.problem
+
+    def refresh(self) -> None:
+        """Open the history again if its files have changed. Raises SnapshotError if it is damaged."""
+        files = _sizes(self._folder)
+        if files == self._files:
+            return
+        history = self._reopen()
+        if history is not None:
+            points = history.points(_POINTS_MAX)
+            with self._lock:  # A node may have replaced records that were not committed.
+                self._readings.clear()
+            newest = self._at(history, history.point("end"))
+            self.history, self.points, self._newest = history, points, newest
+        self._files = files
 
     def reading(self, at: str) -> Reading:
         """The cluster at an offset, at a time of ISO 8601, or at the end. Raises ParameterError."""
+        if not at.strip():
+            return self._newest
         try:
-            point = self.history.point(at.strip() or "end")
-            return self._at(point)
+            return self._at(self.history, self.history.point(at.strip()))
         except SnapshotError as problem:
-            if not at.strip():
-                raise
             raise ParameterError("at", problem.actual, problem.expected) from problem
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
         """The differences from an hour before, or from the begin of the history."""
+        history, begin = self.history, self.points[0]
         if reading.point is None:
             return None
-        begin = self.history.points(2)[0]
         hour_before = reading.read_at - _CHANGES
         if begin.time_ms is not None and time_of(begin) < hour_before:
-            begin = self.history.point(hour_before.isoformat())
+            begin = history.point(hour_before.isoformat())
         if begin.end >= reading.point.end:
             return None
-        return ClusterChanges.of(time_of(begin), self.history.differences(begin, reading.point))
+        return ClusterChanges.of(time_of(begin), history.differences(begin, reading.point))
 
     def start(self) -> None:
         """See ClusterSource."""
+        if self.is_live:
+            self._refresher.start()
 
     def close(self) -> None:
         """See ClusterSource."""
+        self._refresher.close()
 
-    def _at(self, point: HistoryPoint) -> Reading:
+    def _at(self, history: ClusterHistory, point: HistoryPoint) -> Reading:
         with self._lock:
             if point.end in self._readings:
                 self._readings.move_to_end(point.end)
                 return self._readings[point.end]
-        snapshot = self.complete(self.history.snapshot(point))
+        snapshot = self._complete(history.snapshot(point))
         with self._lock:
-            reading = self._readings.setdefault(point.end, Reading(point.end, snapshot, time_of(point), point))
+            reading = Reading(next(self._numbers), snapshot, time_of(point), point)
+            reading = self._readings.setdefault(point.end, reading)
             while len(self._readings) > _RETAINED:
                 self._readings.popitem(last=False)
             return reading
 
 
 def time_of(point: HistoryPoint) -> datetime:
-    """The time of a position; that of its begin if the log has none."""
+    """The time of a position; that of 1970 if the log has none."""
     return datetime.fromtimestamp((point.time_ms or 0) / 1000, UTC)
+
+
+def _sizes(folder: Path | None) -> frozenset[tuple[str, int, int]]:
+    """The files below a folder with their sizes and times; they may vanish while they are listed."""
+    sizes = set()
+    for path in () if folder is None else folder.rglob("*"):
+        try:
+            facts = path.stat()
+        except OSError:
+            continue
+        sizes.add((str(path), facts.st_size, facts.st_mtime_ns))
+    return frozenset(sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,7 +20,7 @@ EXAMPLES_MAX: Final = 50
 
 @dataclass(frozen=True)
 class Reading:
-    """The cluster as it was read, or as it was, at one time. A later one of the source has a higher ``number``."""
+    """The cluster as it was read, or as it was, at one time. Each reading of a source has a ``number`` of its own."""
 
     number: int
     snapshot: Snapshot
@@ -80,6 +80,10 @@ class ClusterSource(Protocol):
     @property
     def history(self) -> ClusterHistory | None:
         """The history of the cluster, if it has one."""
+
+    @property
+    def points(self) -> Sequence[HistoryPoint]:
+        """Some positions of the history from its first to its last, to choose from; empty without a history."""
 
     @property
     def problem(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -16,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from kframe.plugin.pages import environment
 from kframe_console.pages.page import ActionPage, ContentPage, Page, PageContext, TablePage, TableWindow
 from kframe_console.security.identities import LOCAL, Identity
+from kframe_console.sources.logged import time_of
 from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
 from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, typed_parameters
@@ -59,6 +61,19 @@ class View:
         if self.parameters.get(AT):
             parameters[AT] = self.parameters[AT]
         return f"{path}?{urlencode(parameters)}" if parameters else path
+
+    def points(self, context: PageContext) -> str:
+        """The positions of the history as JSON: the offset and the time of each."""
+        points = [
+            (point.end - 1, "" if point.time_ms is None else time_of(point).isoformat(timespec="milliseconds"))
+            for point in context.source.points
+        ]
+        return json.dumps(points)
+
+    def position(self, context: PageContext) -> int:
+        """The number of the last of these positions that the reading has reached."""
+        end = 0 if context.reading.point is None else context.reading.point.end
+        return max(bisect_right([point.end for point in context.source.points], end) - 1, 0)
 
 
 def page_response(view: View, context: PageContext, format_name: str) -> Response:

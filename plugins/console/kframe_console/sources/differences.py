@@ -1,0 +1,120 @@
+"""What differs between two snapshots of a cluster, in columns: counts of all differences, and the first of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.plugin.columns import Bool, Ragged, ragged_positions, same_lists
+from kframe.plugin.live import Difference
+from kframe.plugin.snapshot import BrokerFacts, Snapshot
+from kframe_console.sources.reading import EXAMPLES_MAX
+
+#: Facts of partitions that are compared.
+_NUMBERS: Final = ("leader",)
+_LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
+_STATES: Final = ("registered", "rack", "broker_epoch")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SnapshotDifferences:
+    """Counts by kind and change, and the first differences."""
+
+    counts: Counter[str]
+    examples: list[Difference]
+
+
+def differences_between(before: Snapshot, after: Snapshot) -> SnapshotDifferences:
+    """The differences of brokers, topics, and partitions of topics that both have."""
+    result = SnapshotDifferences(Counter(), [])
+    for difference in [*_broker_differences(before, after), *_topic_differences(before, after)]:
+        result.counts[f"{difference.kind} {difference.change}"] += 1
+        if len(result.examples) < EXAMPLES_MAX:
+            result.examples.append(difference)
+    rows = _common_rows(before, after)
+    for name in _NUMBERS:
+        old, new = getattr(before.partitions, name), getattr(after.partitions, name)
+        if old is not None and new is not None:
+            _add(result, name, old[rows[0]] != new[rows[1]], rows, (before, after))
+    for name in _LISTS:
+        old, new = getattr(before.partitions, name), getattr(after.partitions, name)
+        if old is not None and new is not None:
+            differ = ~same_lists(_taken(old, rows[0]), _taken(new, rows[1]))
+            _add(result, name, differ, rows, (before, after))
+    return result
+
+
+def _add(
+    result: SnapshotDifferences,
+    name: str,
+    differ: Bool,
+    rows: tuple[NDArray[Any], NDArray[Any]],
+    snapshots: tuple[Snapshot, Snapshot],
+) -> None:
+    """Add the rows that differ in the column ``name``."""
+    chosen = np.flatnonzero(differ)
+    if not len(chosen):
+        return
+    result.counts[f"partition {name}"] += len(chosen)
+    before, after = (getattr(snapshot.partitions, name) for snapshot in snapshots)
+    for position in chosen[: EXAMPLES_MAX - len(result.examples)].tolist():
+        old, new = int(rows[0][position]), int(rows[1][position])
+        partition = snapshots[1].topics.name_of_row(new)
+        values = _value(before, old), _value(after, new)
+        result.examples.append(Difference("partition", partition, name, *values, partition.rpartition("-")[0]))
+
+
+def _value(column: Any, row: int) -> Any:
+    return column[row].tolist() if isinstance(column, Ragged) else int(column[row])
+
+
+def _taken(lists: Ragged, rows: NDArray[Any]) -> Ragged:
+    return lists if len(rows) == len(lists) and bool((rows == np.arange(len(rows))).all()) else lists.take(rows)
+
+
+def _common_rows(before: Snapshot, after: Snapshot) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The rows of the partitions that both have, in the order of both. Partitions are numbered from 0 without gaps."""
+    old, new = before.topics, after.topics
+    if old.names == new.names and bool((old.partition_counts == new.partition_counts).all()):
+        every = np.arange(len(before))
+        return every, every
+    numbers = {name: index for index, name in enumerate(old.names)}
+    pairs = [(numbers[name], index) for index, name in enumerate(new.names) if name in numbers]
+    indexes = np.array(pairs, np.int64).reshape(-1, 2)
+    counts = np.minimum(old.partition_counts[indexes[:, 0]], new.partition_counts[indexes[:, 1]])
+    return (
+        ragged_positions(old.first_rows[indexes[:, 0]], counts),
+        ragged_positions(new.first_rows[indexes[:, 1]], counts),
+    )
+
+
+def _topic_differences(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    old, new = set(before.topics.names), set(after.topics.names)
+    for name in sorted(old ^ new):
+        yield Difference("topic", name, "created" if name in new else "deleted", topic=name)
+
+
+def _broker_differences(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    old = {facts.broker_id: facts for facts in before.brokers}
+    new = {facts.broker_id: facts for facts in after.brokers}
+    for broker_id in sorted({*old, *new}):
+        values = _states(old.get(broker_id)), _states(new.get(broker_id))
+        for name in (name for name in values[0] if name in values[1]):
+            pair = values[0][name], values[1][name]
+            if pair[0] != pair[1]:
+                yield Difference("broker", str(broker_id), name, *pair, brokers=(broker_id,))
+
+
+def _states(facts: BrokerFacts | None) -> dict[str, Any]:
+    if facts is None:
+        return {"registered": False}
+    states = {name: getattr(facts, name) for name in _STATES}
+    if facts.registration is not None:
+        states["fenced"] = facts.registration.fenced
+        states["in_controlled_shutdown"] = facts.registration.in_controlled_shutdown
+    return states

@@ -1,0 +1,175 @@
+"""A live cluster: read again and again through its brokers or ZooKeeper, or followed by its metadata log."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from kframe.plugin import ParameterError
+from kframe.plugin.kraft import ClusterMetadata, replay
+from kframe.plugin.live import ClusterHistory, CommittedLog, Difference, HistoryPoint, LiveCluster, LoggedCluster
+from kframe.plugin.settings import short_repr
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.sources.differences import differences_between
+from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges, Reading
+from kframe_console.sources.refresh import Refresher
+
+#: Readings that are retained: the newest, and the one before, which a page may still show.
+_RETAINED: Final = 2
+#: How long changes are summed up, and how many of them at most.
+_CHANGES: Final = timedelta(hours=1)
+_CHANGES_MAX: Final = 1_000
+
+
+class ClusterReader(Protocol):
+    """Reads a cluster, in one thread."""
+
+    def read(self) -> Snapshot | None:
+        """The cluster now; None if nothing has changed since the last call. Raises KframeError."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+@dataclass(slots=True)
+class CapturingReader:
+    """Reads the whole cluster each time."""
+
+    cluster: LiveCluster
+    _digest: str = ""
+
+    def read(self) -> Snapshot | None:
+        """See ClusterReader."""
+        snapshot = self.cluster.capture()
+        digest, self._digest = self._digest, snapshot.digest()
+        return None if digest == self._digest else snapshot
+
+    def close(self) -> None:
+        """See ClusterReader."""
+
+
+@dataclass(slots=True)
+class FollowingReader:
+    """Reads the whole cluster once, then the records that its log gets."""
+
+    cluster: LiveCluster
+    log: CommittedLog
+    _metadata: ClusterMetadata | None = None
+    _base: Snapshot | None = None
+    _generation: int = 0
+    _epoch: int | None = None
+
+    def read(self) -> Snapshot | None:
+        """See ClusterReader."""
+        if self._metadata is None or self._base is None:
+            self._base = self.cluster.capture()
+            self._epoch = self._base.controller_epoch
+            self.log.open()
+            self._generation, self._metadata = self.log.generation, self.log.metadata()
+            return self._snapshot(self._base, self._metadata)
+        batches = self.log.poll()
+        if self.log.generation != self._generation:
+            self._generation, self._metadata = self.log.generation, self.log.metadata()
+            return self._snapshot(self._base, self._metadata)
+        for batch in batches:
+            self._epoch = batch.leader_epoch
+            for offset, record, _ in batch.records:
+                replay(self._metadata, record, offset)
+        return self._snapshot(self._base, self._metadata) if any(batch.records for batch in batches) else None
+
+    def close(self) -> None:
+        """See ClusterReader."""
+        if self._metadata is not None:
+            self.log.close()
+
+    def _snapshot(self, base: Snapshot, metadata: ClusterMetadata) -> Snapshot:
+        return Snapshot.from_metadata(
+            metadata,
+            source=base.source,
+            cluster_id=base.cluster_id,
+            controller_id=self.log.leader_id if self.log.leader_id >= 0 else base.controller_id,
+            controller_epoch=self._epoch,
+            offset=self.log.end - 1,
+            voters=None if base.kraft is None else base.kraft.voters,
+        )
+
+
+def reader_of(cluster: LiveCluster) -> ClusterReader:
+    """The reader that suits a cluster."""
+    if isinstance(cluster, LoggedCluster):
+        return FollowingReader(cluster, cluster.committed_log())
+    return CapturingReader(cluster)
+
+
+class LiveSource:
+    """A live cluster, read first when it is made. Raises what the first reading raises."""
+
+    is_live = True
+    history: ClusterHistory | None = None
+    points: tuple[HistoryPoint, ...] = ()
+
+    def __init__(
+        self, name: str, reader: ClusterReader, complete: Callable[[Snapshot], Snapshot], interval_s: float
+    ) -> None:
+        self.name = name
+        self._reader = reader
+        self._complete = complete
+        self._refresher = Refresher(self.refresh, interval_s)
+        self._changes: deque[tuple[datetime, ClusterChanges]] = deque(maxlen=_CHANGES_MAX)
+        self._began_at = datetime.now(UTC)
+        self._readings: tuple[Reading, ...] = ()
+        self.refresh()
+
+    @property
+    def problem(self) -> str | None:
+        """See ClusterSource."""
+        return self._refresher.problem
+
+    def refresh(self) -> None:
+        """Read once. The new reading replaces the tuple of readings, so that no page waits. Raises KframeError."""
+        snapshot = self._reader.read()
+        now = datetime.now(UTC)
+        if snapshot is None:
+            if self._readings:  # The newest is as of now.
+                self._readings = (*self._readings[:-1], replace(self._readings[-1], read_at=now))
+            return
+        snapshot = self._complete(snapshot)
+        number = self._readings[-1].number + 1 if self._readings else 1
+        if self._readings:
+            found = differences_between(self._readings[-1].snapshot, snapshot)
+            self._changes.append((now, ClusterChanges(now.isoformat(), dict(found.counts), found.examples)))
+        self._readings = (*self._readings, Reading(number, snapshot, now))[-_RETAINED:]
+
+    def reading(self, at: str) -> Reading:
+        """The newest reading, or a retained one by its number. Raises ParameterError."""
+        readings = self._readings
+        if not at.strip():
+            return readings[-1]
+        for reading in readings:
+            if str(reading.number) == at.strip():
+                return reading
+        known = " or ".join(str(reading.number) for reading in readings)
+        raise ParameterError("at", short_repr(at), f"the number of a retained reading: {known}")
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """The changes between all readings of the last hour."""
+        begin = max(self._began_at, reading.read_at - _CHANGES)
+        counts: Counter[str] = Counter()
+        examples: list[Difference] = []
+        for time, changes in reversed(self._changes.copy()):
+            if begin <= time <= reading.read_at:
+                counts.update(changes.counts)
+                examples += changes.examples[: EXAMPLES_MAX - len(examples)]
+        return ClusterChanges(begin.isoformat(timespec="seconds"), dict(sorted(counts.items())), examples)
+
+    def start(self) -> None:
+        """See ClusterSource."""
+        self._refresher.start()
+
+    def close(self) -> None:
+        """See ClusterSource."""
+        self._refresher.close()
+        self._reader.close()

@@ -1,0 +1,51 @@
+"""A thread that reads again and again, so that no page waits for a reading."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Final
+
+from kframe.plugin import KframeError
+
+_LOG: Final = logging.getLogger("kframe.console")
+
+
+@dataclass(slots=True)
+class Refresher:
+    """Calls ``read`` every ``interval_s`` seconds, from ``start`` on. ``problem`` is why the last call failed."""
+
+    read: Callable[[], object]
+    interval_s: float
+    problem: str | None = None
+    _stop: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begin. It returns at once."""
+        self._stop.clear()
+        self._thread = Thread(target=self._run, name="kframe-console-refresh", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and wait for a call in progress for a moment."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
+
+    def attempt(self) -> None:
+        """Call ``read`` once."""
+        try:
+            self.read()
+            self.problem = None
+        except (KframeError, OSError) as problem:
+            self.problem = str(problem)
+        except Exception as problem:
+            _LOG.exception("error in a reading")
+            self.problem = f"an error in kframe: {type(problem).__name__}"
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.interval_s):
+            self.attempt()

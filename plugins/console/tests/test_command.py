@@ -1,0 +1,106 @@
+"""``kframe console`` as a process: it serves a source until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+from kframe_console.command import example
+from kframe_console.security.identities import StoredCredentials
+
+from kframe.cli.app import cli
+from tests.architecture.source import ROOT
+
+HEALTHY = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
+#: A plugin with a live cluster, which is read from a file.
+PLUGIN = f"""
+from pathlib import Path
+
+from kframe.plugin import ClusterSpec, hookimpl
+from kframe.plugin.snapshot import read_snapshot
+
+
+class FileCluster:
+    def __init__(self, url, config):
+        pass
+
+    def capture(self, progress=None):
+        return read_snapshot(Path({str(HEALTHY)!r}))
+
+
+@hookimpl
+def kframe_clusters():
+    return [ClusterSpec("file-cluster", FileCluster, "A cluster in a file.")]
+"""
+
+
+@contextmanager
+def console(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running console, and its address."""
+    command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        assert "http://127.0.0.1:" in line, process.stderr.read()
+        try:
+            yield process, line.split()[line.split().index("(Ctrl-C") - 1]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.extended)])
+def test_console_serves_until_it_is_stopped(number: signal.Signals) -> None:
+    with console(str(HEALTHY)) as (process, url):
+        assert "Brokers by rack" in httpx2.get(url, trust_env=False).text
+        process.send_signal(number)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_live_cluster_is_named_by_its_url(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    with console("file-cluster://here", "--refresh", "0.1", "--plugins-dir", str(tmp_path)) as (_, url):
+        assert httpx2.get(f"{url}reading", trust_env=False).json()["problem"] is None
+        assert "data-live" in httpx2.get(url, trust_env=False).text
+
+
+def test_help_names_the_bundled_example() -> None:
+    result = CliRunner().invoke(cli, ["console", "--help"])
+    assert result.exit_code == 0
+    assert f"kframe console {example()}" in result.stdout
+    assert example().is_dir()
+
+
+def test_new_user_is_a_line_of_a_users_file(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["console", "--new-user", "ada"], input="secret\nsecret\n")
+    assert result.exit_code == 0
+    (tmp_path / "users").write_text(result.stdout)
+    assert list(StoredCredentials.read(tmp_path / "users", None).passwords) == ["ada"]
+    assert "secret" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["zookeeper://h:1", "--command-config", str(HEALTHY)], "--command-config has settings for kafka:// and kraft"),
+        (["kafka://h:1", "--config", str(HEALTHY)], "--config has settings for ZooKeeper"),
+        ([str(HEALTHY), "--config", str(HEALTHY)], "--config and --command-config are for the URL of a live cluster"),
+        ([str(HEALTHY), "--refresh", "0"], "--refresh"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_unusable_arguments_are_refused_in_one_line(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, ["console", "--no-browser", "--listen", "0", *arguments])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
