@@ -20,7 +20,7 @@ from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import ELR_COLUMNS, KraftFacts
 from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic
 from kframe.snapshot.snapshot import Snapshot
-from kframe.snapshot.summary import conditions_of, loads_of, summarize
+from kframe.snapshot.summary import Conditions, Loads, Summary, conditions_of, loads_of, summarize
 
 _PAGE_ROWS: Final = 4_096
 _BROKER_COLUMNS: Final = SnapshotBroker.__struct_fields__
@@ -58,8 +58,8 @@ def columns_of(snapshot: Snapshot, listed: str) -> tuple[list[str], frozenset[st
     return [name for name in columns if name not in absent], frozenset(() if snapshot.is_kraft else ELR_COLUMNS)
 
 
-def summary_record(snapshot: Snapshot) -> dict[str, Any]:
-    """The summary, with the source and the assumptions."""
+def summary_record(snapshot: Snapshot, summary: Summary | None = None) -> dict[str, Any]:
+    """The summary, which is counted unless it is known, with the source and the assumptions."""
     observers = snapshot.partitions.observers
     return {
         "source": f"{snapshot.source.format}: {snapshot.source.name}",
@@ -69,7 +69,7 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
         "controller_epoch": snapshot.controller_epoch,
         "controllers": list(snapshot.controllers),
         **_kraft_summary(snapshot),
-        **asdict(summarize(snapshot)),
+        **asdict(summary or summarize(snapshot)),
         **({} if observers is None else {"observers": len(observers.values)}),
         "provenance": dict(snapshot.provenance),
         "assumptions": list(snapshot.assumptions),
@@ -115,9 +115,9 @@ def _directory_texts(directories: tuple[UUID, ...] | None) -> list[str] | None:
     return None if directories is None else [uuid_text(directory) for directory in directories]
 
 
-def broker_rows(snapshot: Snapshot) -> Iterator[SnapshotBroker]:
-    """A row a broker, with its load."""
-    loads = loads_of(snapshot)
+def broker_rows(snapshot: Snapshot, loads: Loads | None = None) -> Iterator[SnapshotBroker]:
+    """A row a broker, with its load, which is counted unless it is known."""
+    loads = loads or loads_of(snapshot)
     for index, facts in enumerate(snapshot.brokers):
         listeners = None
         if facts.endpoints is not None:
@@ -136,10 +136,12 @@ def broker_rows(snapshot: Snapshot) -> Iterator[SnapshotBroker]:
         )
 
 
-def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[SnapshotTopic]:
+def topic_rows(
+    snapshot: Snapshot, names: Collection[str] | None = None, conditions: Conditions | None = None
+) -> Iterator[SnapshotTopic]:
     """A row a topic, or one of ``names``. ``replication_factor`` is that of partition 0, as kafka-topics prints it:
-    replicas that are being added do not count."""
-    topics, conditions = snapshot.topics, conditions_of(snapshot)
+    replicas that are being added do not count. ``conditions`` are those of the snapshot, if they are known already."""
+    topics, conditions = snapshot.topics, conditions or conditions_of(snapshot)
     first_rows, widths, adding = (
         topics.first_rows,
         snapshot.partitions.replicas.counts,

@@ -73,9 +73,9 @@ class Summary(Struct, frozen=True):
     replica_skew: float | None
 
 
-def summarize(snapshot: Snapshot) -> Summary:
-    """Count everything once."""
-    loads = loads_of(snapshot)
+def summarize(snapshot: Snapshot, conditions: Conditions | None = None, loads: Loads | None = None) -> Summary:
+    """Count everything once. ``conditions`` and ``loads`` are those of the snapshot, if they are known already."""
+    loads = loads or loads_of(snapshot)
     registered = [facts.registered for facts in snapshot.brokers]
     present = np.array([state is not False for state in registered], bool)
     deleting = snapshot.topics.deleting
@@ -91,7 +91,7 @@ def summarize(snapshot: Snapshot) -> Summary:
         replicas=len(snapshot.partitions.replicas.values),
         leader_skew=None if loads.leaders is None else _skew(loads.leaders[present]),
         replica_skew=_skew(loads.replicas[present]),
-        **conditions_of(snapshot).counts(),
+        **(conditions or conditions_of(snapshot)).counts(),
     )
 
 

@@ -60,6 +60,7 @@ class Console:
     settings: ConsoleSettings
     pages: tuple[Page, ...]
     cache: ResultCache
+    rows: ResultCache
     computations: Computations
     tokens: ForgeryTokens
     audit: AuditLog
@@ -72,7 +73,7 @@ class Console:
 
     def context(self, at: str, user: Identity) -> PageContext:
         """What a page is made of. Raises InputError for a position that there is not."""
-        return PageContext(self.source, self.source.reading(at), self.cache, user)
+        return PageContext(self.source, self.source.reading(at), self.cache, self.rows, user)
 
 
 def application(
@@ -90,6 +91,7 @@ def application(
         settings,
         pages,
         ResultCache(settings.cache_bytes_max),
+        ResultCache(settings.rows_bytes_max),
         Computations(settings.computations_max, settings.waiting_max),
         ForgeryTokens(),
         audit or AuditLog(None),

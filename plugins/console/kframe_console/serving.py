@@ -74,10 +74,13 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens. Raises ConfigError for an address that is taken or is none of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_CONNECTIONS_MAX)
+        listener = socket.create_server((host, port), family=family, backlog=_CONNECTIONS_MAX)
     except (OSError, UnicodeError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise ConfigError("address", f"{host}:{port} ({reason})", "one of this machine that is free") from problem
+    # Its connections inherit this; asyncio sets it only for sockets that were made for TCP by number.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def server(app: ASGIApp, tls: TlsFiles | None = None) -> uvicorn.Server:

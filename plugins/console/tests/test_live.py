@@ -44,7 +44,7 @@ def snapshot_of(partitions: Partitions, brokers: Sequence[int] = (1, 2, 3)) -> S
     counts = np.array([sum(topic == name for topic, _ in partitions) for name in names], np.int32)
     states = [partitions[key] for key in sorted(partitions)]
     return Snapshot(
-        tuple(BrokerFacts(broker_id, True, 5) for broker_id in brokers),
+        tuple(BrokerFacts(broker_id, broker_id in brokers, 5) for broker_id in (1, 2, 3)),
         TopicFacts(names, counts),
         PartitionFacts(
             Ragged.of([[1, 2, 3]] * len(states)),

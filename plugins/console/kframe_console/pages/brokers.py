@@ -15,7 +15,8 @@ _COLUMNS: Final = tuple(name for name in SnapshotBroker.__struct_fields__ if nam
 
 def brokers_table(context: PageContext) -> ColumnTable:
     """The brokers of the reading, by id."""
-    return record_table((context.reading.number, "brokers"), broker_rows(context.reading.snapshot), _COLUMNS)
+    reading = context.reading
+    return record_table((reading.number, "brokers"), broker_rows(reading.snapshot, reading.loads), _COLUMNS)
 
 
 PAGE: Final = TablePage(

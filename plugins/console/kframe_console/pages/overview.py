@@ -37,10 +37,10 @@ def overview_content(context: PageContext, _parameters: NoParameters) -> Overvie
 
 def _overview(context: PageContext) -> OverviewContent:
     racks: dict[str | None, list[SnapshotBroker]] = {}
-    for broker in broker_rows(context.reading.snapshot):
+    for broker in broker_rows(context.reading.snapshot, context.reading.loads):
         racks.setdefault(broker.rack, []).append(broker)
     return OverviewContent(
-        msgspec.convert(summary_record(context.reading.snapshot), SummaryRecord),
+        msgspec.convert(summary_record(context.reading.snapshot, context.reading.summary), SummaryRecord),
         [
             RackContent(
                 rack,

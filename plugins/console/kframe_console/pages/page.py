@@ -27,6 +27,9 @@ class PageContext:
     source: ClusterSource
     reading: Reading
     cache: ResultCache
+    """Tables and contents. Those of a reading are few."""
+    rows: ResultCache
+    """Sort orders, filters and selections of rows, which are many: they displace no table."""
     user: Identity = LOCAL
 
 

@@ -12,7 +12,7 @@ from kframe_console.tables.table import ColumnTable
 
 def topics_table(context: PageContext) -> ColumnTable:
     """The topics of the reading, by name."""
-    records = topic_rows(context.reading.snapshot)
+    records = topic_rows(context.reading.snapshot, conditions=context.reading.conditions)
     return record_table((context.reading.number, "topics"), records, SnapshotTopic.__struct_fields__)
 
 

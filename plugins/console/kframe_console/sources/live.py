@@ -141,7 +141,7 @@ class LiveSource:
         if self._readings:
             found = differences_between(self._readings[-1].snapshot, snapshot)
             self._changes.append((now, ClusterChanges(now.isoformat(), dict(found.counts), found.examples)))
-        self._readings = (*self._readings, Reading(number, snapshot, now))[-_RETAINED:]
+        self._readings = (*self._readings, Reading(number, snapshot, now).prepare())[-_RETAINED:]
 
     def reading(self, at: str) -> Reading:
         """The newest reading, or a retained one by its number. Raises ParameterError."""

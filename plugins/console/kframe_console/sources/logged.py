@@ -49,7 +49,7 @@ class LoggedSource:
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
         self._numbers = count(1)
-        self._newest = self._at(history, history.point("end"))
+        self._newest = self._at(history, history.point("end")).prepare()
 
     @property
     def is_live(self) -> bool:
@@ -71,7 +71,7 @@ class LoggedSource:
             points = history.points(_POINTS_MAX)
             with self._lock:  # A node may have replaced records that were not committed.
                 self._readings.clear()
-            newest = self._at(history, history.point("end"))
+            newest = self._at(history, history.point("end")).prepare()
             self.history, self.points, self._newest = history, points, newest
         self._files = files
 

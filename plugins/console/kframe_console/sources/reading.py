@@ -41,7 +41,12 @@ class Reading:
     @cached_property
     def summary(self) -> Summary:
         """The cluster in numbers."""
-        return summarize(self.snapshot)
+        return summarize(self.snapshot, self.conditions, self.loads)
+
+    def prepare(self) -> Reading:
+        """Compute what most pages need, so that no page waits for it. Returns the reading."""
+        self.summary  # noqa: B018
+        return self
 
 
 class ClusterChanges(Struct):

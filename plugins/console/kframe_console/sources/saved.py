@@ -26,7 +26,7 @@ class SavedSource:
     @staticmethod
     def of(snapshot: Snapshot, name: str = "") -> SavedSource:
         """The source of a snapshot that was read now."""
-        return SavedSource(name or snapshot.source.name, Reading(1, snapshot, datetime.now(UTC)))
+        return SavedSource(name or snapshot.source.name, Reading(1, snapshot, datetime.now(UTC)).prepare())
 
     def reading(self, at: str) -> Reading:
         """The only reading. Raises ParameterError for any position."""

@@ -222,7 +222,7 @@ class FlagsColumn:
 
     def values(self, rows: NDArray[Any]) -> list[Any]:
         """See DataColumn."""
-        return [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in self.bits[rows].tolist()]
+        return self._lists(self.bits[rows])
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
@@ -241,7 +241,11 @@ class FlagsColumn:
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        return pa.array(self.values(rows), pa.list_(pa.string()))
+        distinct, index = np.unique(self.bits[rows], return_inverse=True)
+        return pa.array(self._lists(distinct), pa.list_(pa.string())).take(pa.array(index))
+
+    def _lists(self, bits: UInt8) -> list[list[str]]:
+        return [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in bits.tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

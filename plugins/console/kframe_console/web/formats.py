@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import compute, csv, parquet
 
 from kframe.plugin.columns import Int32
 from kframe_console.tables.table import ColumnTable
@@ -16,14 +15,13 @@ from kframe_console.tables.table import ColumnTable
 
 def csv_blocks(table: ColumnTable, rows: Int32) -> Iterator[bytes]:
     """``rows`` as CSV, as the commands of kframe print it: lists with commas, unknown values empty."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(table.columns)
+    yield ",".join(table.columns).encode() + b"\n"
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
     for block in table.blocks(rows):
-        columns = [[_csv_cell(value) for value in column.values(block)] for column in table.columns.values()]
-        writer.writerows(zip(*columns, strict=True))
-        yield _taken(buffer).encode()
-    yield _taken(buffer).encode()
+        arrays = {name: _csv_array(column.arrow_column(block)) for name, column in table.columns.items()}
+        sink = pa.BufferOutputStream()
+        csv.write_csv(pa.table(arrays), sink, options)
+        yield sink.getvalue().to_pybytes()
 
 
 def parquet_blocks(table: ColumnTable, rows: Int32) -> Iterator[bytes]:
@@ -68,16 +66,14 @@ class _Drain(io.RawIOBase):
         return b"".join(parts)
 
 
-def _csv_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _taken(buffer: io.StringIO) -> str:
-    text = buffer.getvalue()
-    buffer.seek(0)
-    buffer.truncate()
-    return text
+def _csv_array(array: Any) -> Any:
+    """Values of CSV: lists and maps as texts, and nulls as empty ones."""
+    kind = array.type
+    if pa.types.is_map(kind):
+        texts = [
+            None if value is None else ",".join(f"{name}={text}" for name, text in value) for value in array.to_pylist()
+        ]
+        return pa.array(texts, pa.string())
+    if pa.types.is_list(kind):
+        return compute.binary_join(array.cast(pa.list_(pa.string())), ",")
+    return array

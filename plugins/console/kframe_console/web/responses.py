@@ -104,7 +104,7 @@ def _table_response(
 ) -> Response:
     table = page.table(context)
     query = table_query(parameters, tuple(table.columns))
-    rows = table.rows(query, context.cache)
+    rows = table.rows(query, context.rows)
     match format_name:
         case "json":
             window = rows[query.first : query.first + query.count]
@@ -123,7 +123,7 @@ def _embedded(view: View, context: PageContext, name: str, **parameters: str) ->
     page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == name)
     table = page.table(context)
     query = table_query(parameters, tuple(table.columns))
-    return ShownTable(page, table.columns, query, len(table.rows(query, context.cache)), table.count, view, True)
+    return ShownTable(page, table.columns, query, len(table.rows(query, context.rows)), table.count, view, True)
 
 
 @dataclass(frozen=True, slots=True)
