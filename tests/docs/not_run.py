@@ -45,6 +45,10 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/campaigns.md": {"": CAMPAIGN},
     "docs/howto/capture.md": {"": CLUSTER},
     "docs/howto/execute-a-plan.md": {"": CLUSTER},
+    "docs/howto/console.md": {
+        "kframe console": "serves until it is stopped; plugins/console/tests run it",
+        "curl ": "asks a console that runs; plugins/console/tests ask one",
+    },
     "docs/howto/decommission.md": PLANS,
     "docs/howto/demote.md": {**PLANS, "kframe elect": CLUSTER, "kframe plan rollback": CLUSTER},
     "docs/howto/disks.md": {

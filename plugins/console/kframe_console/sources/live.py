@@ -24,7 +24,7 @@ _CHANGES: Final = timedelta(hours=1)
 _CHANGES_MAX: Final = 1_000
 
 
-class ClusterReader(Protocol):
+class LiveReader(Protocol):
     """Reads a cluster, in one thread."""
 
     def read(self) -> Snapshot | None:
@@ -42,13 +42,13 @@ class CapturingReader:
     _digest: str = ""
 
     def read(self) -> Snapshot | None:
-        """See ClusterReader."""
+        """See LiveReader."""
         snapshot = self.cluster.capture()
         digest, self._digest = self._digest, snapshot.digest()
         return None if digest == self._digest else snapshot
 
     def close(self) -> None:
-        """See ClusterReader."""
+        """See LiveReader."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class FollowingReader:
     _epoch: int | None = None
 
     def read(self) -> Snapshot | None:
-        """See ClusterReader."""
+        """See LiveReader."""
         if self._metadata is None or self._base is None:
             self._base = self.cluster.capture()
             self._epoch = self._base.controller_epoch
@@ -81,7 +81,7 @@ class FollowingReader:
         return self._snapshot(self._base, self._metadata) if any(batch.records for batch in batches) else None
 
     def close(self) -> None:
-        """See ClusterReader."""
+        """See LiveReader."""
         if self._metadata is not None:
             self.log.close()
 
@@ -97,7 +97,7 @@ class FollowingReader:
         )
 
 
-def reader_of(cluster: LiveCluster) -> ClusterReader:
+def reader_of(cluster: LiveCluster) -> LiveReader:
     """The reader that suits a cluster."""
     if isinstance(cluster, LoggedCluster):
         return FollowingReader(cluster, cluster.committed_log())
@@ -112,7 +112,7 @@ class LiveSource:
     points: tuple[HistoryPoint, ...] = ()
 
     def __init__(
-        self, name: str, reader: ClusterReader, complete: Callable[[Snapshot], Snapshot], interval_s: float
+        self, name: str, reader: LiveReader, complete: Callable[[Snapshot], Snapshot], interval_s: float
     ) -> None:
         self.name = name
         self._reader = reader
