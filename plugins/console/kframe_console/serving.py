@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -25,6 +26,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _CONNECTIONS_MAX: Final = 200
 #: Seconds that a connection may be idle, and that requests may take when the server stops.
 _IDLE_S: Final = 30
+#: Seconds for the head of a request.
+HEAD_S = 10.0
 _STOP_S: Final = 5
 #: Longest head of a request.
 _HEAD_BYTES_MAX: Final = 32 << 10
@@ -39,8 +42,14 @@ class TlsFiles:
     client_authorities: Path | None = None
 
 
-class _CertificateProtocol(H11Protocol):
-    """HTTP/1.1 whose requests have the name in the client's certificate, which TLS has verified."""
+class _GuardedProtocol(H11Protocol):
+    """HTTP/1.1 whose requests have the name in the client's certificate, which TLS has verified.
+
+    A client that does not complete the head of a request within HEAD_S is disconnected: such clients would take all
+    connections.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note the common name of the certificate's subject."""
@@ -51,6 +60,28 @@ class _CertificateProtocol(H11Protocol):
         names = [value for fields in subject for name, value in fields if name == "commonName"]
         if names:
             self.app_state = {**self.app_state, CERTIFICATE: names[0]}
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what has arrived."""
+        super().data_received(data)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        super().connection_lost(exc)
+        self._cancel_timer()
+
+    def _await_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._cancel_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _cancel_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 class _Server(uvicorn.Server):
@@ -95,7 +126,7 @@ def server(app: ASGIApp, tls: TlsFiles | None = None) -> uvicorn.Server:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_STOP_S,
         h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
-        http=_CertificateProtocol,
+        http=_GuardedProtocol,
         ws="none",
     )
     if tls is not None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import csv
 import io
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kframe_console.application import application
 from kframe_console.pages.page import TablePage
 from kframe_console.routes import PAGES
+from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
 from kframe.plugin.snapshot import Snapshot, broker_rows, summary_record
 from kframe.plugin.whatif import WhatIf
+from verification.support.properties import examples
 
 TABLES = [page for page in PAGES if isinstance(page, TablePage)]
 
@@ -172,3 +178,46 @@ def test_pages_show_their_names_and_values(client: TestClient, snapshot: Snapsho
         assert response.status_code == 200, response.text
         for text in texts:
             assert text in response.text
+
+
+PARAMETERS = [
+    "topic", "partition", "leader", "replicas", "isr", "health", "leader_epoch", "elr", "directories", "sort", "first",
+    "count", "format", "at", "fail", "broker_id", "registered", "configs", "endpoints", "x",
+]  # fmt: skip
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    [
+        "1",
+        "-1",
+        "1..3",
+        ">",
+        ">=2",
+        "none",
+        "some",
+        "*",
+        "[",
+        "a*b*c*d*e*f",
+        "=orders",
+        "1,2,,3",
+        "9" * 25,
+        "json",
+        "csv",
+    ]
+)
+
+
+@pytest.mark.parametrize("source", ["kraft", "zookeeper"])
+def test_no_query_is_an_error_in_kframe(source: str, request: pytest.FixtureRequest) -> None:
+    snapshot = request.getfixturevalue(f"{source}_snapshot")
+    paths = [page.path for page in PAGES] + ["/openapi.json", "/reading"]
+
+    with TestClient(application(SavedSource.of(snapshot)), base_url="http://localhost") as client:
+
+        @examples(2)
+        @given(st.sampled_from(paths), TEXTS, TEXTS, st.dictionaries(st.sampled_from(PARAMETERS), TEXTS, max_size=4))
+        def check(path: str, topic: str, partition: str, query: dict[str, str]) -> None:
+            names = {"topic": quote(topic, safe=""), "partition": quote(partition, safe="")}
+            response = client.get(path.format(**names), params=query)
+            assert response.status_code in (200, 400, 404), (path, query, response.text)
+            assert "Traceback" not in response.text
+
+        check()

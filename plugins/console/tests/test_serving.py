@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from kframe_console import serving
 from kframe_console.application import application
 from kframe_console.security.login import LoginPolicy
 from kframe_console.serving import TlsFiles, listening_socket, server
@@ -106,6 +107,21 @@ def test_hostile_requests_are_answered_with_a_status(port: int, request_bytes: b
                 break
     assert response.startswith(b"HTTP/1.1 " + status), response[:200]
     assert b"Traceback" not in response
+
+
+def test_client_that_completes_no_head_is_disconnected(
+    kraft_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "HEAD_S", 0.5)
+    whole = b"GET /static/theme.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with served(application(SavedSource.of(kraft_snapshot))) as port:
+        for request_bytes, has_response in ((b"", False), (b"GET / HTTP/1.1\r\nHost: ", False), (whole + b"GET", True)):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+                client.sendall(request_bytes)
+                response = b""
+                while part := client.recv(1 << 16):
+                    response += part
+            assert response.startswith(b"HTTP/1.1 200") is has_response
 
 
 def test_port_that_is_taken_is_refused() -> None:

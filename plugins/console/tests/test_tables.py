@@ -152,21 +152,29 @@ def test_order_is_that_of_a_stable_sort(first: list[int], second: list[int], dow
 
 
 def test_cache_drops_the_least_recently_used_beyond_its_bound() -> None:
-    cache, made = ResultCache(100), []
+    cache, made = ResultCache(100_000), list[str]()
 
-    def get(key: str, size: int = 40) -> None:
+    def get(key: str, size: int = 40_000) -> None:
         cache.get(key, lambda: made.append(key), lambda _: size)
 
     for key in ("a", "b", "a", "c", "a", "b"):
         get(key)
     assert made == ["a", "b", "c", "b"]
-    assert cache.nbytes == 80
-    get("large", 101)
-    assert cache.nbytes == 80, "a result larger than the bound is not kept"
+    assert 80_000 < cache.nbytes < 100_000
+    nbytes = cache.nbytes
+    get("large", 101_000)
+    assert cache.nbytes == nbytes, "a result larger than the bound is not kept"
+
+
+def test_cache_is_bounded_for_results_without_bytes() -> None:
+    cache = ResultCache(1 << 20)
+    for number in range(5_000):
+        cache.get(("mask", "x" * 1_000, number), lambda: None, lambda _: 0)
+    assert len(cache._made) <= (1 << 20) / 2_000
 
 
 def test_cache_makes_a_result_once_for_threads_that_ask_at_once() -> None:
-    cache, made, begun, may_end = ResultCache(100), [], threading.Event(), threading.Event()
+    cache, made, begun, may_end = ResultCache(10_000), [], threading.Event(), threading.Event()
 
     def make() -> int:
         made.append(1)
@@ -187,7 +195,7 @@ def test_cache_makes_a_result_once_for_threads_that_ask_at_once() -> None:
 
 
 def test_failure_is_raised_and_not_kept() -> None:
-    cache = ResultCache(100)
+    cache = ResultCache(10_000)
     with pytest.raises(ZeroDivisionError):
         cache.get("k", lambda: 1 // 0, lambda _: 1)
     assert cache.get("k", lambda: 5, lambda _: 1) == 5

@@ -6,9 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 Value = TypeVar("Value")
+#: Bytes of an entry besides its key and result.
+_ENTRY_BYTES: Final = 1_000
 
 
 class ResultCache:
@@ -23,7 +25,7 @@ class ResultCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all results, as their makers stated them."""
+        """Bytes of all results, as their makers stated them, and of their keys."""
         return self._nbytes
 
     def get(self, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
@@ -55,6 +57,7 @@ class ResultCache:
         return value
 
     def _store(self, key: Hashable, value: Any, nbytes: int) -> None:
+        nbytes += _ENTRY_BYTES + len(repr(key))  # Keys are from clients; results of no bytes are not free.
         with self._lock:
             del self._pending[key]
             if nbytes > self._bytes_max:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
+from anyio import fail_after
 from starlette.requests import ClientDisconnect, Request
 
 from kframe.plugin import KframeError, ParameterError
@@ -18,6 +19,8 @@ from kframe_console.web.parameters import distinct_parameters, typed_parameters
 _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = "application/json"
 _FIELDS_MAX: Final = 1_000
+#: Seconds for a body.
+_BODY_S: Final = 30
 
 
 class Forbidden(KframeError):
@@ -31,7 +34,10 @@ async def action_body(request: Request) -> tuple[dict[str, Any], str]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        body = await request.body()
+        with fail_after(_BODY_S):
+            body = await request.body()
+    except TimeoutError as problem:
+        raise ParameterError("body", "an incomplete one", f"all of it within {_BODY_S} seconds") from problem
     except ClientDisconnect as problem:
         raise ParameterError("body", "a longer or incomplete one", "a complete one within the limit") from problem
     parameters: dict[str, Any]
