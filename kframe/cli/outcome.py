@@ -76,8 +76,6 @@ _REASSIGNMENT_BROKERS: Final = (
 )
 #: Refused objects that an error names.
 _NAMED: Final = 5
-#: Codes of a response that are no refusals.
-_NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
 _STATES: Final = {(True, True): "up", (True, False): "down", (False, True): "started", (False, False): "down"}
 
 
@@ -100,40 +98,13 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> b
         emit_record(SCHEMA, {**plain_document(document), "partitions": list(outcome.changes.records())}, output)
     else:
         _emit_tables(outcome, document, output, limit)
-        return bool(_refusals(document))
+        return bool(document.refusals())
     return _report_refusal(document)
-
-
-def _refusals(document: WhatIfDocument) -> dict[str, int]:
-    """The errors of the controller's responses, with their counts.
-
-    An election that is not needed is no refusal, nor are partitions without a candidate in an election of all.
-    """
-    refusals: dict[str, int] = {}
-    if document.operation.verb == "elect" and document.operation.partitions is None:
-        return refusals
-    for response in _responses(document):
-        counts = response.topics or response.partitions or {}
-        if response.error != "NONE":
-            counts = {response.error: 1, **counts}
-        for error, count in counts.items():
-            if error not in _NO_REFUSAL:
-                refusals[error] = refusals.get(error, 0) + count
-    return refusals
-
-
-def _responses(document: WhatIfDocument) -> list[ResponseRecord]:
-    return [step.response for step in document.steps if step.response is not None]
-
-
-def _refusal_text(document: WhatIfDocument) -> str:
-    errors = ", ".join(f"{count:,} {error}" for error, count in _refusals(document).items())
-    return f"refused by Kafka's rules ({errors})" if errors else ""
 
 
 def _report_refusal(document: WhatIfDocument) -> bool:
     """Report a refusal in addition to the data; return whether there is one."""
-    text = _refusal_text(document)
+    text = document.refusal_text()
     if text:
         click.echo(f"error: {document.operation.text}: {text}: {_refused_objects(document)}", err=True)
     return bool(text)
@@ -148,8 +119,8 @@ def _refused_objects(document: WhatIfDocument) -> str:
             if row.status == "refused"
         ]
     else:
-        named = [name for response in _responses(document) for name in response.named]
-    return _first_names(named, sum(_refusals(document).values()), "; ")
+        named = [name for response in document.responses() for name in response.named]
+    return _first_names(named, sum(document.refusals().values()), "; ")
 
 
 def _first_names(names: list[str], count: int, separator: str) -> str:
@@ -162,7 +133,7 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
     from kframe.whatif.results.brokers import BrokerRecord
 
     source = document.snapshot
-    operation = ", ".join(filter(None, (document.operation.text, _refusal_text(document))))
+    operation = ", ".join(filter(None, (document.operation.text, document.refusal_text())))
     emit_heading(f"{operation}: {counted(source.partitions, 'partition')} of {source.name or 'the snapshot'}", output)
     if not document.changed:
         echo_text(_nothing_changes(document), output)
@@ -198,7 +169,7 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
 
 def _nothing_changes(document: WhatIfDocument) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
-    responses = map(_response_text, _responses(document))
+    responses = map(_response_text, document.responses())
     return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 

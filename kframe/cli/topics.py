@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import click
 
 from kframe.cli.output import BadInput
-from kframe.model.topic_patterns import has_wildcard, matching_topics
 
 #: The metavariable of lists of topics, and the end of their help.
 TOPICS: Final = "TOPIC,..."
@@ -30,20 +29,6 @@ def _names(values: Iterable[str], expected: str) -> tuple[str, ...]:
     if not all(names):
         raise click.BadParameter(f"found {','.join(names)!r}, expected {expected}")
     return tuple(dict.fromkeys(names))
-
-
-def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> list[str]:
-    """The topics that the texts of an argument mean: names as they are, and what matches a pattern, each once.
-
-    Raises InputError for a pattern without a match.
-    """
-    names: list[str] = []
-    for text in texts:
-        if has_wildcard(text):
-            names += [name for name in matching_topics(known, [text], argument) if name not in names]
-        else:
-            names.append(text)
-    return names
 
 
 def topic_partitions(option: str, texts: Iterable[str]) -> list[tuple[str, int]]:

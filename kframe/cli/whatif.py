@@ -29,7 +29,8 @@ from kframe.cli.studies import (
     together_option,
 )
 from kframe.cli.sweep import sweep
-from kframe.cli.topics import named_topics, topic_partitions
+from kframe.cli.topics import topic_partitions
+from kframe.model.topic_patterns import named_topics
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile

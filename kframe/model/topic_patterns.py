@@ -31,3 +31,17 @@ def matching_topics(names: Sequence[str], texts: Iterable[str], option: str) -> 
             )
         selected |= dict.fromkeys(matches)
     return list(selected)
+
+
+def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> list[str]:
+    """The topics that the texts of an argument mean: names as they are, and what matches a pattern, each once.
+
+    Raises InputError for a pattern without a match.
+    """
+    names: list[str] = []
+    for text in texts:
+        if has_wildcard(text):
+            names += [name for name in matching_topics(known, [text], argument) if name not in names]
+        else:
+            names.append(text)
+    return names

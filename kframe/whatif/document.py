@@ -36,6 +36,8 @@ from kframe.whatif.results.topic_results import TopicOutcomeRecord
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions a response names.
 NAMES_MAX: Final = 20
+#: Codes of a response that are no refusals.
+_NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
 
 
 class OperationRecord(Struct):
@@ -118,6 +120,32 @@ class WhatIfDocument(Struct, kw_only=True):
     assumptions: list[str]
     notes: list[str]
     partitions: list[ChangedPartition] | UnsetType = UNSET
+
+    def responses(self) -> list[ResponseRecord]:
+        """The controller's responses in order."""
+        return [step.response for step in self.steps if step.response is not None]
+
+    def refusals(self) -> dict[str, int]:
+        """The errors of the controller's responses, with their counts.
+
+        An election that is not needed is no refusal, nor are partitions without a candidate in an election of all.
+        """
+        refusals: dict[str, int] = {}
+        if self.operation.verb == "elect" and self.operation.partitions is None:
+            return refusals
+        for response in self.responses():
+            counts = response.topics or response.partitions or {}
+            if response.error != "NONE":
+                counts = {response.error: 1, **counts}
+            for error, count in counts.items():
+                if error not in _NO_REFUSAL:
+                    refusals[error] = refusals.get(error, 0) + count
+        return refusals
+
+    def refusal_text(self) -> str:
+        """The refusals in words; empty if there is none."""
+        errors = ", ".join(f"{count:,} {error}" for error, count in self.refusals().items())
+        return f"refused by Kafka's rules ({errors})" if errors else ""
 
 
 def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState | ClusterMetadata) -> WhatIfDocument:

@@ -128,12 +128,18 @@ class OutcomeBrokers(Tabular):
         ]
         return bars_figure(panels, "broker", list(map(str, self.broker_ids.tolist())))
 
-    def bars(self) -> BarsPart:
-        """The leaders of the brokers that change most."""
-        before, after = self.before.leaders.tolist(), self.after.leaders.tolist()
+    def pictures(self) -> tuple[BarsPart, BarsPart]:
+        """The leaders, and the replicas in sync, of the brokers that change most."""
+        before, after = self.before, self.after
+        return (
+            self._bars("leaders", before.leaders.tolist(), after.leaders.tolist()),
+            self._bars("replicas in sync", before.in_sync.tolist(), after.in_sync.tolist()),
+        )
+
+    def _bars(self, what: str, before: Sequence[int], after: Sequence[int]) -> BarsPart:
         changed = sorted(range(len(before)), key=lambda index: -abs(after[index] - before[index]))[:_SHOWN]
         rows = [(f"broker {self.broker_ids[index]}", before[index], after[index]) for index in sorted(changed)]
-        return BarsPart("leaders before (grey) and after (blue)", rows, len(before))
+        return BarsPart(f"{what} before (grey) and after (blue)", rows, len(before))
 
     def heading(self) -> Heading:
         """See ``Shown``."""
@@ -143,4 +149,4 @@ class OutcomeBrokers(Tabular):
     def parts(self) -> Sequence[Part]:
         """See ``Shown``."""
         rows = [msgspec.to_builtins(record) for record in islice(self.records(), _SHOWN)]
-        return (self.bars(), TablePart("brokers", _LISTED, rows, len(self)))
+        return (*self.pictures(), TablePart("brokers", _LISTED, rows, len(self)))

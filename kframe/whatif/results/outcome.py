@@ -255,7 +255,7 @@ class Outcome(Tabular):
         changes, steps = self.changes, [{"step": step.name, **step.counts} for step in self.steps[:_SHOWN]]
         return (
             TablePart("steps, with the partitions in each condition", tuple(steps[0]), steps, len(self.steps)),
-            self.brokers.bars(),
+            *self.brokers.pictures(),
             TablePart("changed partitions", _CHANGES, list(islice(changes.records(), _SHOWN)), len(changes)),
             NotesPart((*self.assumptions, *self.notes)),
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
-from kframe.model.arrays import Int32, Int64, UInt8, offsets_of
+from kframe.model.arrays import Int32, Int64, Ragged, UInt8, offsets_of
 from kframe.pages.figures import heat_figure
 from kframe.pages.parts import FactsPart, Heading, HeatPart, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular
@@ -60,14 +60,20 @@ class SortBy(StrEnum):
     UNCLEAN = "unclean"
     SKEW = "skew"
 
+    @property
+    def effect(self) -> str:
+        """What is counted of a failure, in words."""
+        match self:
+            case SortBy.OFFLINE:
+                return "partitions offline"
+            case SortBy.UNDER_MIN_ISR:
+                return "partitions under min ISR"
+            case SortBy.UNCLEAN:
+                return "partitions with only an unclean election left"
+            case SortBy.SKEW:
+                return "leaders on the busiest broker over the mean"
 
-#: What is counted of a failure, for titles.
-_TITLES: Final = {
-    SortBy.OFFLINE: "partitions offline",
-    SortBy.UNDER_MIN_ISR: "partitions under min ISR",
-    SortBy.UNCLEAN: "partitions with only an unclean election left",
-    SortBy.SKEW: "leaders on the busiest broker over the mean",
-}
+
 #: Counts of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
 #: ``unclean_elections`` were held, ``needs_unclean_election`` not allowed (``ClusterHealth.needs_unclean_election``).
 #: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
@@ -160,11 +166,11 @@ class Sweep(Tabular):
 
         racks = pa.array(list(self.rack_names), pa.string())
         columns = {name: self.column(name) for name in METRICS}
-        rack, skew = self.rack[positions], self.max_mean_ratio[positions]
+        rack, skew, failed = self.rack[positions], self.max_mean_ratio[positions], self.failed_ids(positions)
         return pa.table(
             {
                 "kind": pa.array([str(kind) for kind in KINDS]).take(pa.array(self.kind[positions])),
-                "brokers": self._failed_ids(positions),
+                "brokers": pa.ListArray.from_arrays(pa.array(failed.offsets), pa.array(failed.values)),
                 "rack": racks.take(pa.array(rack, mask=rack < 0)),
                 **{
                     name: pa.nulls(len(positions), pa.int32()) if column is None else pa.array(column[positions])
@@ -191,10 +197,8 @@ class Sweep(Tabular):
             "may_lose_data": pa.array(failed.may_lose_data[positions]),
         }
 
-    def _failed_ids(self, positions: Int64) -> pa.Array:
-        """The ids of the brokers that fail, as lists."""
-        import pyarrow as pa
-
+    def failed_ids(self, positions: Int64) -> Ragged:
+        """The ids of the brokers that fail in each of these failures."""
         offsets, rack = offsets_of(self.failed[positions]), self.rack[positions]
         values = np.empty(int(offsets[-1]), np.int32)
         alone = np.flatnonzero(rack < 0)
@@ -203,14 +207,14 @@ class Sweep(Tabular):
         values[offsets[two] + 1] = self.second[positions][two]
         for position in np.flatnonzero(rack >= 0).tolist():
             values[offsets[position] : offsets[position + 1]] = self.rack_brokers[rack[position]]
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+        return Ragged(offsets, values)
 
     def plot(self, by: SortBy = SortBy.OFFLINE) -> Any:
         """A figure of matplotlib: the pairs as a heat map, single brokers on the diagonal.
 
         Raises InputError if the snapshot lacks what ``by`` ranks, or matplotlib is missing.
         """
-        return heat_figure(self._title(by), "broker that fails", [str(each) for each in self.brokers], self.pairs(by))
+        return heat_figure(self.heat(by).title, "broker that fails", list(map(str, self.brokers)), self.pairs(by))
 
     def pairs(self, by: SortBy) -> Float64:
         """(b, b) what ``by`` ranks, of each two of ``brokers``, and of single ones on the diagonal.
@@ -239,14 +243,14 @@ class Sweep(Tabular):
         """See ``Shown``."""
         parts: list[Part] = []
         if (self.kind == KINDS.index(Failure.PAIR)).any():
-            labels = [f"broker {broker_id}" for broker_id in self.brokers]
-            parts.append(HeatPart(self._title(SortBy.OFFLINE), labels, self.pairs(SortBy.OFFLINE)))
+            parts.append(self.heat(SortBy.OFFLINE))
         parts.append(TablePart("worst failures", _WORST, self.worst(_SHOWN), len(self)))
         return [*parts, NotesPart(self.assumptions)]
 
-    @staticmethod
-    def _title(by: SortBy) -> str:
-        return f"{_TITLES[by]} when two brokers fail, or one (diagonal)"
+    def heat(self, by: SortBy) -> HeatPart:
+        """``pairs`` as a picture. Raises InputError as it does."""
+        labels = [f"broker {broker_id}" for broker_id in self.brokers]
+        return HeatPart(f"{by.effect} when two brokers fail, or one (diagonal)", labels, self.pairs(by))
 
     def of_racks(self) -> Sweep:
         """The failures of racks alone."""

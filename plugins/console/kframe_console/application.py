@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from kframe.plugin import InputError, KframeError, ParameterError
 from kframe_console.jobs.computations import Computations, Overloaded
+from kframe_console.jobs.jobs import Cancelled, Jobs, Unfinished
 from kframe_console.pages.page import ActionPage, Page, PageContext, TablePage
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditLog
@@ -29,6 +30,7 @@ from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.reading import ClusterSource
 from kframe_console.tables.cache import ResultCache
 from kframe_console.web.actions import Forbidden, action_body, perform
+from kframe_console.web.jobs import JOB_PATH, ended, job_endpoint, progress_page
 from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
 from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
 from kframe_console.web.protection import Protection
@@ -47,6 +49,7 @@ STATIC: Final = Path(__file__).parent / "static"
 _STATUS: Final[Mapping[type[KframeError], int]] = {
     InputError: 400,
     Forbidden: 403,
+    Cancelled: 409,
     Overloaded: 503,
     KframeError: 502,
 }
@@ -62,6 +65,7 @@ class Console:
     cache: ResultCache
     rows: ResultCache
     computations: Computations
+    jobs: Jobs
     tokens: ForgeryTokens
     audit: AuditLog
 
@@ -73,7 +77,7 @@ class Console:
 
     def context(self, at: str, user: Identity) -> PageContext:
         """What a page is made of. Raises InputError for a position that there is not."""
-        return PageContext(self.source, self.source.reading(at), self.cache, self.rows, user)
+        return PageContext(self.source, self.source.reading(at), self.cache, self.rows, self.jobs, user)
 
 
 def application(
@@ -93,6 +97,7 @@ def application(
         ResultCache(settings.cache_bytes_max),
         ResultCache(settings.rows_bytes_max),
         Computations(settings.computations_max, settings.waiting_max),
+        Jobs(settings.jobs_waiting_max, settings.job_results_bytes_max),
         ForgeryTokens(),
         audit or AuditLog(None),
     )
@@ -101,6 +106,7 @@ def application(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         source.start()
         yield
+        console.jobs.close()
         source.close()
 
     async def describe(_request: Request) -> Response:
@@ -116,6 +122,7 @@ def application(
             *(_route(page, console) for page in pages),
             Route("/reading", newest, methods=["GET"]),
             Route("/openapi.json", describe, methods=["GET"]),
+            Route(JOB_PATH, job_endpoint(console.jobs, console.tokens), methods=["GET", "POST"], name="job"),
             *([] if oidc is None else oidc.routes()),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
         ],
@@ -137,9 +144,15 @@ def _page_endpoint(page: Page, console: Console) -> Callable[[Request], Awaitabl
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
         format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
         view = console.view(page, request, parameters)
-        return await console.computations.run(
-            lambda: page_response(view, console.context(parameters.get(AT, ""), view.user), format_name)
-        )
+        while True:
+            try:
+                return await console.computations.run(
+                    lambda: page_response(view, console.context(parameters.get(AT, ""), view.user), format_name)
+                )
+            except Unfinished as unfinished:
+                if format_name == "html":
+                    return progress_page(view, unfinished.job)
+                await ended(unfinished.job)
 
     return respond
 

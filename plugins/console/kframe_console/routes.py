@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe_console.pages import brokers, overview, partition, partitions, topic, topics
+from kframe_console.pages import (
+    brokers,
+    overview,
+    partition,
+    partitions,
+    restarts,
+    sweep,
+    sweep_heat,
+    topic,
+    topics,
+    whatif,
+    whatif_partitions,
+)
 from kframe_console.pages.page import Page
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -14,4 +26,10 @@ PAGES: Final[tuple[Page, ...]] = (
     partitions.PAGE,
     topic.PAGE,
     partition.PAGE,
+    whatif.PAGE,
+    whatif_partitions.PAGE,
+    sweep.PAGE,
+    sweep.FAILURES_PAGE,
+    sweep_heat.PAGE,
+    restarts.PAGE,
 )

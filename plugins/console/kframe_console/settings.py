@@ -18,6 +18,8 @@ class ConsoleSettings:
     rows_bytes_max: int = 64 << 20
     computations_max: int = 2
     waiting_max: int = 64
+    jobs_waiting_max: int = 8
+    job_results_bytes_max: int = 64 << 20
     body_bytes_max: int = 1 << 20
     allow_execute: bool = False
     """Whether actions may change the cluster."""

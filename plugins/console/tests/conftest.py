@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from kframe_console.application import application
 from kframe_console.command import example
+from kframe_console.pages.page import Page
 from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
@@ -28,6 +29,12 @@ def zookeeper_snapshot() -> Snapshot:
 def snapshot(request: pytest.FixtureRequest) -> Snapshot:
     snapshot: Snapshot = request.getfixturevalue(f"{request.param}_snapshot")
     return snapshot
+
+
+@pytest.fixture(scope="session")
+def question() -> Callable[[Page], dict[str, str]]:
+    """Parameters that a page can answer, if it does not answer none."""
+    return lambda page: {"operation": "fail", "brokers": "1"} if page.path.startswith("/whatif") else {}
 
 
 @pytest.fixture

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import jsonschema
 import pytest
-from kframe_console.pages.page import TablePage
+from kframe_console.pages.page import Page, TablePage
 from kframe_console.routes import PAGES
 from starlette.testclient import TestClient
 
 from kframe.plugin.snapshot import Snapshot
+
+Question: TypeAlias = Callable[[Page], dict[str, str]]
 
 
 @pytest.fixture
@@ -38,10 +41,10 @@ def test_every_page_is_described(description: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_content_is_as_described(
-    client: TestClient, snapshot: Snapshot, description: dict[str, Any], page: Any
+    client: TestClient, snapshot: Snapshot, description: dict[str, Any], page: Any, question: Question
 ) -> None:
     path = page.path.format(topic=snapshot.topics.names[0], partition=0)
-    content = client.get(path, params={"format": "json"}).json()
+    content = client.get(path, params={"format": "json", **question(page)}).json()
     jsonschema.validate(content, schema_of(description, page.path, "200"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**content, "schema": "other"}, schema_of(description, page.path, "200"))
@@ -52,9 +55,9 @@ def test_refusal_is_as_described(client: TestClient, description: dict[str, Any]
     jsonschema.validate(content, schema_of(description, "/partitions", "400"))
 
 
-def test_described_filters_are_columns(client: TestClient, description: dict[str, Any]) -> None:
+def test_described_filters_are_columns(client: TestClient, description: dict[str, Any], question: Question) -> None:
     for page in PAGES:
         if isinstance(page, TablePage):
             described = [each["name"] for each in description["paths"][page.path]["get"]["parameters"]]
-            row = client.get(page.path, params={"format": "json", "count": "1"}).json()["rows"][0]
+            row = client.get(page.path, params={"format": "json", "count": "1", **question(page)}).json()["rows"][0]
             assert set(row) <= set(described)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kframe_console.application import application
-from kframe_console.pages.page import TablePage
+from kframe_console.pages.page import Page, TablePage
 from kframe_console.routes import PAGES
 from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
@@ -31,15 +32,20 @@ def plain(value: object) -> Any:
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
-def test_formats_of_a_table_have_the_same_rows(page: TablePage, client: TestClient) -> None:
-    content = client.get(page.path, params={"format": "json", "count": "1000"}).json()
+def test_formats_of_a_table_have_the_same_rows(
+    page: TablePage, client: TestClient, question: Callable[[Page], dict[str, str]]
+) -> None:
+    def get(format_name: str) -> Any:
+        return client.get(page.path, params={"format": format_name, "count": "1000", **question(page)})
+
+    content = get("json").json()
     assert content["schema"] == page.schema
     assert content["total"] == len(content["rows"]) > 0
     rows = [msgspec.convert(row, page.row) for row in content["rows"]]
     assert msgspec.to_builtins(rows) == content["rows"]
-    parquet = pyarrow.parquet.read_table(io.BytesIO(client.get(page.path, params={"format": "parquet"}).content))
+    parquet = pyarrow.parquet.read_table(io.BytesIO(get("parquet").content))
     assert parquet.to_pylist(maps_as_pydicts="strict") == content["rows"]
-    lines = list(csv.DictReader(io.StringIO(client.get(page.path, params={"format": "csv"}).text)))
+    lines = list(csv.DictReader(io.StringIO(get("csv").text)))
     first = next(iter(content["rows"][0]))
     assert [line[first] for line in lines] == [str(row[first]) for row in content["rows"]]
     assert list(lines[0]) == list(content["rows"][0])

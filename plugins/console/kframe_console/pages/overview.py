@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kframe.plugin.snapshot import SnapshotBroker, SummaryRecord, broker_rows, summary_record
 from kframe_console.pages.page import ContentPage, NoParameters, PageContext
-from kframe_console.sources.reading import ClusterChanges
+from kframe_console.sources.reading import ClusterChanges, Reading
 
 
 class RackContent(Struct):
@@ -36,22 +36,33 @@ def overview_content(context: PageContext, _parameters: NoParameters) -> Overvie
 
 
 def _overview(context: PageContext) -> OverviewContent:
-    racks: dict[str | None, list[SnapshotBroker]] = {}
-    for broker in broker_rows(context.reading.snapshot, context.reading.loads):
-        racks.setdefault(broker.rack, []).append(broker)
     return OverviewContent(
         msgspec.convert(summary_record(context.reading.snapshot, context.reading.summary), SummaryRecord),
-        [
-            RackContent(
-                rack,
-                _total([broker.leaders for broker in brokers]),
-                _total([broker.replicas for broker in brokers]),
-                brokers,
-            )
-            for rack, brokers in sorted(racks.items(), key=lambda item: (item[0] is None, item[0] or ""))
-        ],
+        racks_content(context),
         context.source.changes(context.reading),
     )
+
+
+def racks_content(context: PageContext) -> list[RackContent]:
+    """The brokers of the reading by rack."""
+    reading = context.reading
+    size = 1_000 * len(reading.snapshot.brokers)
+    return context.cache.get((reading.number, "racks"), lambda: _racks(reading), lambda _: size)
+
+
+def _racks(reading: Reading) -> list[RackContent]:
+    racks: dict[str | None, list[SnapshotBroker]] = {}
+    for broker in broker_rows(reading.snapshot, reading.loads):
+        racks.setdefault(broker.rack, []).append(broker)
+    return [
+        RackContent(
+            rack,
+            _total([broker.leaders for broker in brokers]),
+            _total([broker.replicas for broker in brokers]),
+            brokers,
+        )
+        for rack, brokers in sorted(racks.items(), key=lambda item: (item[0] is None, item[0] or ""))
+    ]
 
 
 def _total(counts: list[int | None]) -> int | None:

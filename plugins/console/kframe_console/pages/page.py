@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from kframe_console.jobs.jobs import Jobs
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.tables.cache import ResultCache
@@ -22,7 +23,7 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What a page is made of: a reading of the source, and results that pages share."""
+    """What a page is made of: a reading of the source, results that pages share, and those of long computations."""
 
     source: ClusterSource
     reading: Reading
@@ -30,6 +31,7 @@ class PageContext:
     """Tables and contents. Those of a reading are few."""
     rows: ResultCache
     """Sort orders, filters and selections of rows, which are many: they displace no table."""
+    jobs: Jobs
     user: Identity = LOCAL
 
 
@@ -39,6 +41,8 @@ class ContentPage:
     InputError for what it cannot answer.
 
     ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``. ``schema`` names the type in JSON.
+    ``extras(context, parameters, content)`` returns what only HTML shows, such as the choices of a form; with it,
+    ``build`` may return None for parameters that ask for nothing yet.
     """
 
     name: str
@@ -51,13 +55,15 @@ class ContentPage:
     template: str
     parameters: type[Struct] = NoParameters
     in_navigation: bool = True
+    extras: Callable[[PageContext, Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
     """A page with a table whose rows have the type ``row``. ``build(context)`` makes the table of a reading once.
 
-    ``links`` has for columns the address of what a cell names, as ``/topics/{topic}``.
+    ``links`` has for columns the address of what a cell names, as ``/topics/{topic}``. With ``parameters``, whose
+    fields are no columns, ``build(context, parameters)`` finds the table of these parameters among the results of jobs.
     """
 
     name: str
@@ -66,13 +72,18 @@ class TablePage:
     doc: str
     schema: str
     row: type[Struct]
-    build: Callable[[PageContext], ColumnTable]
+    build: Callable[..., ColumnTable]
     links: Mapping[str, str] = field(default_factory=dict)
     template: str = "table.html"
     in_navigation: bool = True
+    parameters: type[Struct] | None = None
+    links_of: Callable[[PageContext, Any], Mapping[str, str]] | None = None
+    """Further links, for the parameters."""
 
-    def table(self, context: PageContext) -> ColumnTable:
+    def table(self, context: PageContext, parameters: Struct | None = None) -> ColumnTable:
         """The table of the reading."""
+        if parameters is not None:
+            return self.build(context, parameters)
         key = (context.reading.number, self.name, "table")
         return context.cache.get(key, lambda: self.build(context), lambda table: table.nbytes)
 

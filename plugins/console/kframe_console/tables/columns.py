@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,6 +99,23 @@ class NumericColumn:
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
         return pa.array(self.numbers[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecimalColumn(NumericColumn):
+    """One number a row, which has at most three decimals; NaN is unknown."""
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None if math.isnan(number) else round(number, 3) for number in self.numbers[rows].tolist()]
+
+    def keys(self) -> list[NDArray[Any]]:
+        """Thousandths; unknown numbers first."""
+        return [np.nan_to_num(np.round(self.numbers * 1_000), nan=-1).astype(np.int64)]
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        return pa.array(self.values(rows), pa.float64())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -76,8 +76,8 @@ def _number(name: str, text: str | None, default: int, maximum: int) -> int:
 
 
 def broker_ids(name: str, text: str) -> tuple[int, ...]:
-    """The ids in ``1,4,7`` or ``1-3``, ascending, each once. Raises ParameterError."""
-    ids: set[int] = set()
+    """The ids in ``1,4,7`` or ``1-3``, in this order, each once. Raises ParameterError."""
+    ids: dict[int, None] = {}
     for term in filter(None, (term.strip() for term in text.split(","))):
         low, _, high = term.partition("-")
         first, last = parse_whole(low), parse_whole(high or low)
@@ -85,5 +85,5 @@ def broker_ids(name: str, text: str) -> tuple[int, ...]:
             raise ParameterError(name, short_repr(term), "broker ids with commas, such as 1,4 or 1-3")
         if last - first + len(ids) >= IDS_MAX:
             raise ParameterError(name, short_repr(term), f"at most {IDS_MAX} brokers")
-        ids.update(range(first, last + 1))
-    return tuple(sorted(ids))
+        ids |= dict.fromkeys(range(first, last + 1))
+    return tuple(ids)

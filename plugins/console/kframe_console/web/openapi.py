@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from kframe_console.pages.page import ActionPage, ContentPage, Page, TablePage, TableWindow
+from kframe_console.pages.page import ActionPage, NoParameters, Page, TablePage, TableWindow
 from kframe_console.tables.query import COUNT, COUNT_MAX, FIRST, SORT
 from kframe_console.web.parameters import AT, FORMAT
 from kframe_console.web.responses import CONTENT_FORMATS, JSON, MEDIA_TYPES, TABLE_FORMATS
@@ -98,22 +98,25 @@ def _operation(page: Page, content: dict[str, Any], error: dict[str, Any]) -> di
     }
 
 
-def _parameter_types(page: ContentPage | ActionPage) -> dict[str, Any]:
-    kind = page.parameters
+def _parameter_types(page: Page) -> dict[str, Any]:
+    kind = page.parameters or NoParameters
     types: dict[str, Any] = msgspec.json.schema_components([kind])[1][kind.__name__]
     return types
 
 
 def _parameters(page: Page) -> Iterator[dict[str, Any]]:
+    if page.parameters is not None:
+        yield from _own_parameters(page, _parameter_types(page)["properties"])
     if isinstance(page, TablePage):
         for field in msgspec.structs.fields(page.row):
             yield _query(field.encode_name, _TEXT, f"A filter of {field.encode_name}.")
         yield _query(SORT, _TEXT, "Columns with commas; a minus before one sorts it downwards.")
         yield _query(FIRST, _WHOLE, "The number of the first row.")
         yield _query(COUNT, {**_WHOLE, "maximum": COUNT_MAX}, "Most rows.")
-        return
-    properties = _parameter_types(page)["properties"]
-    for field in msgspec.structs.fields(page.parameters):
+
+
+def _own_parameters(page: Page, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for field in msgspec.structs.fields(page.parameters or NoParameters):
         name = field.encode_name
         if isinstance(page, ActionPage) and f"{{{name}}}" not in page.path:
             continue  # It is in the body.

@@ -14,11 +14,13 @@ import msgspec
 from jinja2 import Environment, PackageLoader
 from starlette.responses import Response, StreamingResponse
 
+from kframe.plugin import InputError
 from kframe.plugin.pages import environment
 from kframe_console.pages.page import ActionPage, ContentPage, Page, PageContext, TablePage, TableWindow
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.logged import time_of
 from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
+from kframe_console.tables.table import ColumnTable
 from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, typed_parameters
 
@@ -78,32 +80,37 @@ class View:
 
 def page_response(view: View, context: PageContext, format_name: str) -> Response:
     """The page of ``view``. Raises InputError for parameters that it cannot answer."""
-    page, own = view.page, {name: text for name, text in view.parameters.items() if name != AT}
+    page, own = view.page, {name: text for name, text in view.parameters.items() if name != AT and text.strip()}
     if isinstance(page, TablePage):
         response = _table_response(view, page, context, own, format_name)
     else:
         assert isinstance(page, ContentPage)
-        content = page.build(context, typed_parameters(page.parameters, own))
-        response = content_response(view, page, context, content, format_name)
+        parameters = typed_parameters(page.parameters, own)
+        content = page.build(context, parameters)
+        if format_name == "json" and content is None:
+            raise InputError(page.path, "no parameters", "those of a question")
+        further = {}
+        if format_name == "html" and page.extras is not None:
+            further["extras"] = page.extras(context, parameters, content)
+        response = content_response(view, page, context, content, format_name, **further)
     response.headers["kframe-reading"] = str(context.reading.number)
     return response
 
 
 def content_response(
-    view: View, page: ContentPage | ActionPage, context: PageContext, content: Any, format_name: str
+    view: View, page: ContentPage | ActionPage, context: PageContext, content: Any, format_name: str, **further: Any
 ) -> Response:
-    """A content as JSON, or in the template of its page."""
+    """A content as JSON, or in the template of its page, which has ``further`` values."""
     if format_name == "json":
         return json_response({"schema": page.schema, **msgspec.to_builtins(content)})
     embedded = partial(_embedded, view, context)
-    return html_response(page.template, view=view, context=context, content=content, embedded=embedded)
+    return html_response(page.template, view=view, context=context, content=content, embedded=embedded, **further)
 
 
 def _table_response(
     view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], format_name: str
 ) -> Response:
-    table = page.table(context)
-    query = table_query(parameters, tuple(table.columns))
+    table, query, own, links = _queried(page, context, parameters)
     rows = table.rows(query, context.rows)
     match format_name:
         case "json":
@@ -114,16 +121,29 @@ def _table_response(
             return _download(page, "csv", csv_blocks(table, rows))
         case "parquet":
             return _download(page, "parquet", parquet_blocks(table, rows))
-    shown = ShownTable(page, table.columns, query, len(rows), table.count, view)
+    shown = ShownTable(page, table.columns, query, len(rows), table.count, view, own, links)
     return html_response(page.template, view=view, context=context, table=shown)
 
 
 def _embedded(view: View, context: PageContext, name: str, **parameters: str) -> ShownTable:
     """The table of another page with these parameters, for a part of this page."""
     page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == name)
-    table = page.table(context)
-    query = table_query(parameters, tuple(table.columns))
-    return ShownTable(page, table.columns, query, len(table.rows(query, context.rows)), table.count, view, True)
+    table, query, own, links = _queried(page, context, parameters)
+    rows = table.rows(query, context.rows)
+    return ShownTable(page, table.columns, query, len(rows), table.count, view, own, links, True)
+
+
+def _queried(
+    page: TablePage, context: PageContext, parameters: Mapping[str, str]
+) -> tuple[ColumnTable, TableQuery, dict[str, str], Mapping[str, str]]:
+    """The table that parameters choose, the query of the others, those that chose, and the links."""
+    fields = () if page.parameters is None else page.parameters.__struct_fields__
+    own = {name: text for name, text in parameters.items() if name in fields and text.strip()}
+    chosen = None if page.parameters is None else typed_parameters(page.parameters, own)
+    table = page.table(context, chosen)
+    query = table_query({name: text for name, text in parameters.items() if name not in fields}, tuple(table.columns))
+    further = {} if page.links_of is None else page.links_of(context, chosen)
+    return table, query, own, {**page.links, **further}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +156,21 @@ class ShownTable:
     total: int
     count: int
     view: View
+    own: Mapping[str, str]
+    """The parameters that chose the table."""
+    links: Mapping[str, str]
     is_part: bool = False
     """Whether it is a part of a page with another content, whose URL has no state of the table."""
 
     @property
     def parameters(self) -> str:
-        """The filters, the sort order and the position of the history as a query."""
-        parameters = {**self.filters, SORT: self.sort, AT: self.view.parameters.get(AT, "")}
+        """All parameters and the position of the history as a query."""
+        parameters = {**self.own, **self.filters, SORT: self.sort, AT: self.view.parameters.get(AT, "")}
         return urlencode({name: text for name, text in parameters.items() if text})
+
+    def download(self, format_name: str) -> str:
+        """The address of all these rows in a format."""
+        return self.view.link(self.page.path, format=format_name, sort=self.sort or None, **self.own, **self.filters)
 
     @property
     def filters(self) -> dict[str, str]:
@@ -162,7 +189,7 @@ class ShownTable:
             {"name": name, "kind": column.kind, "texts": dict(getattr(column, "texts", {}))}
             for name, column in self.columns.items()
         ]
-        description = {"path": self.page.path, "columns": columns, "links": dict(self.page.links), "reserved": RESERVED}
+        description = {"path": self.page.path, "columns": columns, "links": dict(self.links), "reserved": RESERVED}
         return json.dumps(description)
 
 
