@@ -82,6 +82,9 @@ def test_outcome_is_that_of_the_command(clients: Any, mode: str, query: str, com
     partitions = document.pop("partitions")
     response = clients[mode].get(f"/whatif?{query}&format=json")
     assert (response.status_code, response.json()) == (200, document)
+    page = clients[mode].get(f"/whatif?{query}")
+    assert page.status_code == 200
+    assert f"<h1>{document['operation']['text']}</h1>" in page.text
     rows = clients[mode].get(f"/whatif/partitions?{query}&format=json&count=1000").json()
     assert (rows["total"], rows["rows"]) == (len(partitions), partitions[:1000])
     parquet = clients[mode].get(f"/whatif/partitions?{query}&format=parquet").content

@@ -5,7 +5,6 @@ A page asks for a result. If it is there soon, the page has it; otherwise the pa
 
 from __future__ import annotations
 
-import gc
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -17,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from kframe.plugin import KframeError
 from kframe.plugin.live import Progress
 from kframe_console.jobs.computations import Overloaded
+from kframe_console.jobs.memory import release_memory
 
 Value = TypeVar("Value")
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -160,7 +160,7 @@ class Jobs:
             ending = Ending("failed", problem=problem.with_traceback(None))
         except BaseException as problem:
             ending = Ending("failed", problem=problem)
-        gc.collect()  # The controller of a what-if refers to itself; without this its columns would stay for long.
+        release_memory()
         with self._lock:
             if not job.has_ended:
                 self._end(job, ending)
