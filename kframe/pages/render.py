@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from jinja2.loaders import BaseLoader, ChoiceLoader
 
 from kframe import __version__
-from kframe.pages.heat import heat_image
+from kframe.pages.heat import heat_cells, heat_image, heat_range
 from kframe.pages.parts import BarsPart, FactsPart, HeatPart, NotesPart, PageContent, TablePart
 from kframe.pages.text import cell_text
 
@@ -26,6 +26,8 @@ def environment(*loaders: BaseLoader) -> Environment:
     )
     result.filters["text"] = cell_text
     result.filters["image"] = heat_image
+    result.filters["cells"] = heat_cells
+    result.filters["range"] = heat_range
     return result
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import kframe
-from kframe.pages.heat import heat_image
+from kframe.pages.heat import heat_cells, heat_image, heat_range
 from kframe.whatif import sweep
 from tests.architecture.source import ROOT
 
@@ -95,8 +95,17 @@ def test_objects_are_shown_in_a_line_and_in_a_notebook(name: str, snapshot: kfra
 def test_numbers_in_a_notebook_are_those_of_the_engine(outcome: kframe.Outcome) -> None:
     text = outcome._repr_html_()
     assert f"<th>partitions changed</th><td>{len(outcome.changes)}</td>" in text
-    led = outcome.after.leaders.tolist()
-    assert [int(each) for each in re.findall(r"before, (\d+) after</title>", text)] == led
+    loads = [*outcome.after.leaders.tolist(), *outcome.after.in_sync.tolist()]
+    assert [int(each) for each in re.findall(r"before, (\d+) after</title>", text)] == loads
+
+
+def test_sweep_in_a_notebook_has_a_number_for_each_pair(snapshot: kframe.Snapshot) -> None:
+    swept = kframe.sweep(snapshot)
+    text = swept._repr_html_()
+    offline = {tuple(row["brokers"]): row["offline"] for row in swept.records() if row["kind"] == "pair"}
+    cells = re.findall(r"<title>broker (\d+) and broker (\d+): (\d+)</title>", text)
+    assert {tuple(sorted((int(first), int(second)))): int(number) for first, second, number in cells} == offline
+    assert len(cells) == 2 * len(offline)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -122,6 +131,15 @@ def test_heat_image_has_a_dot_for_each_value() -> None:
     rows = zlib.decompress(content[content.index(b"IDAT") + 4 : content.index(b"IEND") - 8])
     assert rows[:10] == b"\0" + bytes((247, 251, 255)) + bytes((198, 219, 239)) + b"\xff\xff\xff"
     assert rows[-3:] == bytes((8, 48, 107))
+
+
+def test_heat_cells_have_numbers_that_are_legible_on_their_colours() -> None:
+    values = np.array([[0.0, 1234.0], [1.256, np.nan]])
+    cells = [(cell.text, cell.colour, cell.is_dark) for row in heat_cells(values) for cell in row]
+    assert cells == [
+        ("0", "#f7fbff", False), ("1,234", "#08306b", True), ("1.26", "#f7fbff", False), ("–", "#ffffff", False),
+    ]  # fmt: skip
+    assert (heat_range(values), heat_range(np.full((1, 1), np.nan))) == ("0 to 1,234", "–")
 
 
 def test_reprs_are_short(snapshot: kframe.Snapshot, outcome: kframe.Outcome) -> None:
