@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -56,6 +56,10 @@ class WhatIfParameters(Struct, frozen=True, forbid_unknown_fields=True):
     stale_controllers: str = ""
 
 
+#: Plays an operation.
+_Play: TypeAlias = Callable[[WhatIf, WhatIfParameters], Outcome]
+
+
 @dataclass(frozen=True, slots=True)
 class OperationForm:
     """An operation. One of ``required`` must be stated; it may have ``fields`` besides. ``picks`` is what readers point
@@ -63,7 +67,7 @@ class OperationForm:
 
     title: str
     verb: Verb
-    play: Callable[[WhatIf, WhatIfParameters], Outcome]
+    play: _Play
     required: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     picks: Literal["brokers", "directories", "nothing"] = "nothing"
@@ -76,27 +80,6 @@ class OperationForm:
                 expected = "none: the operation does not have it"
                 raise ParameterError(field.name, short_repr(str(value)), expected)
         return not self.required or any(getattr(parameters, name) for name in self.required)
-
-
-def _fail(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
-    return whatif.fail(*_chosen(p), together=p.together)
-
-
-def _shutdown(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
-    return whatif.shutdown(*_chosen(p), together=p.together)
-
-
-def _restart(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
-    repair = p.repair_directories
-    return whatif.restart(*_chosen(p), together=p.together, clean=p.clean, repair_directories=repair)
-
-
-def _fence(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
-    return whatif.fence(*_chosen(p), together=p.together)
-
-
-def _unfence(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
-    return whatif.unfence(*_chosen(p), together=p.together)
 
 
 def _fail_directories(whatif: WhatIf, p: WhatIfParameters) -> Outcome:
@@ -169,16 +152,28 @@ def _replica_lists(p: WhatIfParameters) -> list[list[int]] | None:
 
 _BROKERS: Final = ("brokers", "racks")
 _ADDED: Final = ("partition_count", "seed", "assignments")
-_PLACED: Final = ("partition_count", "replication_factor", "seed", "assignments")
+_PLACED: Final = (*_ADDED, "replication_factor")
+
+
+def _of_brokers(title: str, verb: Verb, play: _Play, *further: str) -> OperationForm:
+    return OperationForm(title, verb, play, _BROKERS, ("together", *further), "brokers")
+
+
 #: The operations by the command of ``kframe whatif``. A plan of reassignments has a page of its own.
 OPERATIONS: Final[dict[str, OperationForm]] = {
-    "fail": OperationForm("Fail", Verb.FAIL, _fail, _BROKERS, ("together",), "brokers"),
-    "shutdown": OperationForm("Shut down", Verb.SHUTDOWN, _shutdown, _BROKERS, ("together",), "brokers"),
-    "restart": OperationForm(
-        "Restart", Verb.RESTART, _restart, _BROKERS, ("together", "clean", "repair_directories"), "brokers"
+    "fail": _of_brokers("Fail", Verb.FAIL, lambda w, p: w.fail(*_chosen(p), together=p.together)),
+    "shutdown": _of_brokers("Shut down", Verb.SHUTDOWN, lambda w, p: w.shutdown(*_chosen(p), together=p.together)),
+    "restart": _of_brokers(
+        "Restart",
+        Verb.RESTART,
+        lambda w, p: w.restart(
+            *_chosen(p), together=p.together, clean=p.clean, repair_directories=p.repair_directories
+        ),
+        "clean",
+        "repair_directories",
     ),
-    "fence": OperationForm("Fence", Verb.FENCE, _fence, _BROKERS, ("together",), "brokers"),
-    "unfence": OperationForm("Unfence", Verb.UNFENCE, _unfence, _BROKERS, ("together",), "brokers"),
+    "fence": _of_brokers("Fence", Verb.FENCE, lambda w, p: w.fence(*_chosen(p), together=p.together)),
+    "unfence": _of_brokers("Unfence", Verb.UNFENCE, lambda w, p: w.unfence(*_chosen(p), together=p.together)),
     "fail-directories": OperationForm(
         "Fail directories", Verb.DIRECTORY, _fail_directories, ("directories",), ("brokers",), "directories"
     ),
