@@ -52,7 +52,7 @@ function paint() {
 const shown = () => Math.max(1, Math.floor((canvas.clientWidth - GUTTER) / cell));
 
 function fit() {
-  cell = clamp((canvas.clientWidth - GUTTER) / heat.labels.length, 1, LARGEST);
+  cell = Math.min((canvas.clientWidth - GUTTER) / heat.labels.length, LARGEST);
   origin = [0, 0];
 }
 
@@ -78,7 +78,7 @@ function draw() {
   origin = origin.map((first) => clamp(first, 0, Math.max(0, count - shown())));
   const [x, y] = origin;
   const span = Math.min(count, (side - GUTTER) / cell);
-  context.drawImage(pixels, x, y, span, span, GUTTER, GUTTER, span * cell, span * cell);
+  drawCells(context, span);
   context.font = "11px system-ui, sans-serif";
   drawLabels(context, span);
   if (cell >= 30) drawNumbers(context, span);
@@ -86,6 +86,19 @@ function draw() {
   context.lineWidth = 2;
   context.strokeStyle = color("--bad");
   context.strokeRect(GUTTER + (focus[0] - x) * cell - 1, GUTTER + (focus[1] - y) * cell - 1, cell + 2, cell + 2);
+}
+
+// Whole cells, of which the first and the last may be cut off: a picture that begins within a pixel would be inexact.
+function drawCells(context, span) {
+  const [column, row] = origin.map(Math.floor);
+  const [width, height] = [column, row].map((first) => Math.min(heat.labels.length - first, Math.ceil(span) + 1));
+  const [left, top] = [column, row].map((first, axis) => GUTTER + (first - origin[axis]) * cell);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, GUTTER, span * cell, span * cell);
+  context.clip();
+  context.drawImage(pixels, column, row, width, height, left, top, width * cell, height * cell);
+  context.restore();
 }
 
 function drawLabels(context, span) {
@@ -217,7 +230,7 @@ async function start() {
   for (const button of section.querySelectorAll("[data-zoom]")) {
     button.addEventListener("click", () => (button.dataset.zoom === "fit" ? (fit(), draw()) : zoom(button.dataset.zoom === "in" ? 1.5 : 1 / 1.5)));
   }
-  addEventListener("resize", () => { fit(); draw(); });
+  addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
