@@ -34,8 +34,7 @@ from kframe.cli.verbosity import is_quiet
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.plans.check.report import PlanReport
-    from kframe.plans.execute.entries import Goal
+    from kframe.plans.execute.entries import ExecutionLimits, Goal
     from kframe.plans.execute.journal import Journal
     from kframe.plans.execute.prepare import PreparedPlan
     from kframe.plans.execute.report import ExecutionEffect, ExecutionProgress
@@ -77,15 +76,32 @@ access_options: Final = collected(
 )
 
 
+def _execution_limits(**limits: Any) -> ExecutionLimits:
+    from kframe.plans.execute.entries import ExecutionLimits
+
+    return ExecutionLimits(**limits)
+
+
+#: Adds the options of ``ExecutionLimits`` to a command, which receives them as ``limits``.
+execution_limit_options: Final = collected(
+    "limits",
+    _execution_limits,
+    click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
+                 help="Bytes per second, such as 50MB/s, that each broker copies at most."),
+    click.option("--concurrency", type=WholeNumber(1), default=50, show_default=True, metavar="N",
+                 help="The most partitions in flight."),
+    click.option("--max-under-replicated", type=WholeNumber(), default=0, show_default=True, metavar="N",
+                 help="New under-replicated partitions that do not pause it."),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class NewExecution:
     """How a command executes a plan."""
 
     access: ClusterAccess
     journal: Path | None
-    throttle: int | None
-    concurrency: int
-    max_under_replicated: int
+    limits: ExecutionLimits
     execute: bool
     limit: int
     """Rows of tables."""
@@ -102,34 +118,27 @@ class NewExecution:
             return self._start(staged, path, url, admin)
 
     def _start(self, staged: PreparedPlan, path: Path, url: str, admin: Administration) -> int:
-        from kframe.plans.check.report import PlanReport
-        from kframe.plans.execute.entries import ExecutionLimits, Goal
+        from kframe.plans.execute.entries import Goal
         from kframe.plans.execute.journal import Journal
-        from kframe.plans.execute.prepare import StalePlan, check_plan, directory_problems, start_of
+        from kframe.plans.execute.prepare import StalePlan, check_execution
         from kframe.plans.execute.report import ExecutionEffect
         from kframe.plans.execute.state import ExecutionState
 
         try:
             with progress("reading", awaited=awaited(url)):
-                checked = check_plan(staged, admin)
+                result = check_execution(staged, admin, url, self.limits)
         except StalePlan as stale:
             click.echo(f"error: {stale}", err=True)
             return STALE
-        if not _report_errors(PlanReport.of(staged.plan, checked)):
+        for problem in result.problems:
+            click.echo(f"error: {problem}", err=True)
+        if result.problems or result.start is None:
             return FAILED
-        limits = ExecutionLimits(self.throttle, self.concurrency, self.max_under_replicated)
-        description = admin.describe()
-        listed = admin.log_directories(sorted(description.brokers.keys() - set(description.controllers)))
-        start = start_of(staged, checked, description, listed, url, limits)
-        if problems := list(directory_problems(start, listed)):
-            for problem in problems:
-                click.echo(f"error: {problem}", err=True)
-            return FAILED
-        state, access = ExecutionState([start]), self.access
+        state, access = ExecutionState([result.start]), self.access
         if self.execute:
-            with Journal.create(path, start) as opened:
+            with Journal.create(path, result.start) as opened:
                 return _execute(admin, opened, state, Goal.EXECUTE, access)
-        effect = ExecutionEffect.of(checked)
+        effect = ExecutionEffect.of(result.checked)
         emit_execution(state, path, {}, access.output, executed=False, effect=effect, row_limit=self.limit)
         click.echo("nothing was changed; --execute executes it", err=True)
         return FAILED if effect.reassignment.refused else 0
@@ -143,24 +152,11 @@ def execution_options(default_journal: str) -> Callable[[Callable[..., Any]], Ca
         NewExecution,
         click.option("--journal", type=JOURNAL_PATH,
                      help=f"Where the execution is recorded.  [default: {default_journal}]"),
-        click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
-                     help="Bytes per second, such as 50MB/s, that each broker copies at most."),
-        click.option("--concurrency", type=WholeNumber(1), default=50, show_default=True, metavar="N",
-                     help="The most partitions in flight."),
-        click.option("--max-under-replicated", type=WholeNumber(), default=0, show_default=True, metavar="N",
-                     help="New under-replicated partitions that do not pause it."),
+        execution_limit_options,
         limit_of(50),
         EXECUTE,
         access_options,
     )  # fmt: skip
-
-
-def _report_errors(report: PlanReport) -> bool:
-    """Print the errors of a checked plan to stderr; return whether there are none."""
-    for row in report.rows() if not report.valid else ():
-        if row.severity == "error":
-            click.echo(f"error: {row.topic}-{row.partition}: {row.detail}", err=True)
-    return report.valid
 
 
 def _check_journal(path: Path, staged: PreparedPlan) -> None:
@@ -222,12 +218,13 @@ def continue_execution(
 def stop_execution(path: Path, access: ClusterAccess, command: str) -> int:
     """Ask the process that executes to pause or abort, or do it here. Returns the exit code."""
     from kframe.plans.execute.journal import is_locked, read_journal
+    from kframe.plans.execute.requests import request_path
     from kframe.plans.execute.state import ExecutionState
 
     read_journal(path)
     if not is_locked(path):
         return continue_execution(path, access, command, execute=True)
-    _request_path(path).write_text(command)
+    request_path(path).write_text(command)
     while is_locked(path):
         time.sleep(access.interval)
     state = ExecutionState(read_journal(path))
@@ -235,30 +232,21 @@ def stop_execution(path: Path, access: ClusterAccess, command: str) -> int:
     return 0 if state.result is not None and not state.originals else FAILED
 
 
-def _request_path(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.request")
-
-
 def _requested_goal(stop: StopSignal, path: Path) -> Goal | None:
     """What users request of this process: by a signal, or by a file of ``kframe plan pause`` or ``abort``."""
     from kframe.plans.execute.entries import Goal
+    from kframe.plans.execute.requests import take_request
 
-    try:
-        text = _request_path(path).read_text()
-        _request_path(path).unlink()
-    except OSError:
-        text = ""
-    if text == Goal.ABORT:
-        return Goal.ABORT
-    return Goal.PAUSE if stop or text == Goal.PAUSE else None
+    return take_request(path) or (Goal.PAUSE if stop else None)
 
 
 def _execute(admin: Administration, journal: Journal, state: ExecutionState, goal: Goal, access: ClusterAccess) -> int:
     """Run until the end. Returns the exit code."""
     from kframe.plans.execute.executor import Executor, succeeded
     from kframe.plans.execute.report import ExecutionProgress
+    from kframe.plans.execute.requests import request_path
 
-    _request_path(journal.path).unlink(missing_ok=True)
+    request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
     executor = Executor(admin, journal, state)
     last: list[object] = []

@@ -33,7 +33,6 @@ from kframe.cli.plan_disks import disks
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
     PlanOutput,
-    duration,
     out_options,
     weights_option,
 )
@@ -48,7 +47,7 @@ from kframe.cli.report import check_page, force_option, report_option, write_pag
 from kframe.cli.snapshot import captured
 from kframe.cli.studies import config_option, selector_option, selector_settings_option
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
-from kframe.model.texts import counted
+from kframe.model.texts import counted, duration_text
 
 if TYPE_CHECKING:
     from kframe.model.arrays import Int64
@@ -178,6 +177,8 @@ def generate(
 @limit_options
 @weights_option
 @click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
+@report_option
+@force_option
 @_LIMIT
 @output_option
 def stage(
@@ -187,6 +188,8 @@ def stage(
     limits: dict[str, Any],
     weights: InputFile | None,
     out: str | None,
+    page: Path | None,
+    force: bool,
     limit: int,
     output: str,
 ) -> None:
@@ -197,9 +200,11 @@ def stage(
     """
     from kframe.plans.stage.request import StageRequest
 
+    check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--out", out), ("--report", page)])
+    check_page(page, force=force)
     comparison = _checked_plan(plan, source, reading)
     sizes = _sizes(weights, comparison.snapshot)
-    code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
+    code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, page, output, limit)
     click.get_current_context().exit(code)
 
 
@@ -361,7 +366,7 @@ def _emit_moves(moves: PlanMoves, has_rate: bool, output: str) -> None:
     seconds, unknown = moves.expected_seconds, "unknown"
     if not has_rate:
         unknown += " (--weights FILE with --rate RATE gives it)"
-    fields["expected_seconds"] = unknown if seconds is None else duration(seconds)
+    fields["expected_seconds"] = unknown if seconds is None else duration_text(seconds)
     record = {name: value for name, value in fields.items() if name not in (*_LOADS, "brokers")}
     emit_record("", {_MOVES.get(name, name): value for name, value in record.items()}, output)
     rows = [{"load": label, **fields[name]} for name, label in _LOADS.items()]

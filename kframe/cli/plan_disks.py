@@ -23,11 +23,12 @@ from kframe.cli.output import (
     output_option,
     plain,
 )
-from kframe.cli.plan_generate import PlanOutput, duration
+from kframe.cli.plan_generate import PlanOutput
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.report import force_option
 from kframe.cli.snapshot import captured
+from kframe.model.texts import duration_text
 
 if TYPE_CHECKING:
     from kframe.plans.disks.document import DiskPlanDocument
@@ -180,7 +181,7 @@ def _emit_tables(document: DiskPlanDocument, output: str, limit: int) -> None:
     emit_heading(document.summary, output)
     echo_text(document.proof, output)
     if document.seconds is not None:
-        echo_text(f"expected duration: {duration(document.seconds)}", output)
+        echo_text(f"expected duration: {duration_text(document.seconds)}", output)
     for note in document.notes:
         echo_text(note, output)
     emit_section(document.unmet, output, _UNMET, limit, _ALL)

@@ -24,6 +24,7 @@ from kframe.cli.output import (
     plain,
 )
 from kframe.cli.report import check_page, force_option, report_option, write_page
+from kframe.model.texts import duration_text
 
 if TYPE_CHECKING:
     from kframe.plans.generate import PlanRequest
@@ -173,7 +174,7 @@ def _emit_tables(document: GeneratedPlanDocument, output: str, limit: int) -> No
                 name: f"{count:,}" for name, count in fields["partitions"].items() if count or name == "changed"
             },
             "leaders that change": document.moves.leaders,
-            **({} if document.moves.seconds is None else {"expected duration": duration(document.moves.seconds)}),
+            **({} if document.moves.seconds is None else {"expected duration": duration_text(document.moves.seconds)}),
             "targets met": document.targets_met,
             **{name.replace("_", " "): fields[name] for name in ("goal", "cost_terms") if fields[name]},
             "partitions uneven over racks": crowded,
@@ -198,16 +199,6 @@ def _emit_tables(document: GeneratedPlanDocument, output: str, limit: int) -> No
     )
     emit_rows(OutputTable("", columns, list(rows_with_bars)), output)
     echo_more(len(brokers) - limit, "data has them all")
-
-
-def duration(seconds: float) -> str:
-    """A duration in its two largest units, such as ``2 h 5 min``."""
-    remaining, parts = round(seconds), list[str]()
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, remaining = divmod(remaining, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
 
 
 def _bar(before: int, after: int, maximum: int) -> str:

@@ -9,8 +9,9 @@ import click
 
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
 from kframe.cli.options import collected
-from kframe.cli.output import BadInput, Fields, echo_text, emit_data, emit_heading, emit_section, plain
+from kframe.cli.output import BadInput, echo_text, emit_data, emit_heading, emit_section
 from kframe.cli.plan_goals import by_broker
+from kframe.cli.report import write_shown
 
 if TYPE_CHECKING:
     from kframe.plans.check.rules import CheckedPlan
@@ -60,9 +61,12 @@ limit_options: Final = collected(
 )  # fmt: skip
 
 
-def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:
-    """Stage a plan, write its files, and print it. Return the exit code."""
+def stage(
+    checked: CheckedPlan, request: StageRequest, out: str | None, page: Path | None, output: str, limit: int
+) -> int:
+    """Stage a plan, write its files and the page about it, and print it. Return the exit code."""
     from kframe.plans.stage.manifest import SCHEMA
+    from kframe.plans.stage.page import stage_rows
     from kframe.plans.stage.stages import stage_plan
 
     is_file = out is not None and out.endswith(".json")
@@ -71,31 +75,11 @@ def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: 
     manifest = staged.manifest
     if out is not None:
         _write(staged, Path(out), is_file)
+    write_shown(page, staged)
     if not emit_data(SCHEMA, manifest, _STAGES, stage_rows(manifest), output):
         _emit_tables(manifest, output, limit)
     misses_window = request.windows and any(row.window is None for row in manifest.stages)
     return 1 if manifest.unstaged or misses_window else 0
-
-
-def stage_rows(manifest: StageManifest) -> list[Fields]:
-    """A row for each stage: what it copies at most into a broker and out of it, its time, and the failures that harm
-    more than before the plan."""
-    return [
-        {
-            "stage": part.number,
-            "partitions": len(part.reassignments),
-            "moves": part.moves,
-            "bytes": part.bytes,
-            "max_in": max((broker.moves_in for broker in part.brokers), default=0),
-            "max_out": max((broker.moves_out for broker in part.brokers), default=0),
-            "seconds": None if part.seconds is None else round(part.seconds, 1),
-            "day": None if part.window is None else part.window.day,
-            "begin": None if part.window is None else part.window.begin,
-            "end": None if part.window is None else part.window.end,
-            "failures": len(part.failures),
-        }
-        for part in manifest.stages
-    ]
 
 
 def _check(out: str | None, is_file: bool) -> None:
@@ -122,10 +106,12 @@ def _write(staged: StagedPlan, path: Path, is_file: bool) -> None:
 
 
 def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
+    from kframe.plans.stage.page import failure_rows, stage_rows
+
     emit_heading(manifest.summary, output)
     for note in manifest.notes:
         echo_text(note, output)
-    failures = [{"stage": part.number, **plain(failure)} for part in manifest.stages for failure in part.failures]
+    failures = failure_rows(manifest)
     if not failures:
         click.echo("no broker failure affects more partitions during or after a stage than before the plan")
     where = "-o json has them all"

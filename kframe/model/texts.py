@@ -23,3 +23,13 @@ def short_repr(value: object) -> str:
     """``repr(value)``, at most 80 characters of it, for error messages."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def duration_text(seconds: float) -> str:
+    """A duration in its two largest units, such as ``2 h 5 min``."""
+    remaining, parts = round(seconds), list[str]()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, remaining = divmod(remaining, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

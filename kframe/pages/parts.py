@@ -46,13 +46,44 @@ class HeatPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What lasts from ``begin`` to ``end`` of an axis, with a short label beside it, and with a description.
+
+    ``is_marked`` ones stand out. ``name`` tells the spans of a part apart.
+    """
+
+    name: str
+    begin: float
+    end: float
+    label: str
+    description: str
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpansPart:
+    """Spans on an axis from ``begin`` to ``end``, one below the other. There are ``total``, of which these are shown.
+
+    ``ticks`` are positions with their labels, ``bands`` parts of the axis in another colour.
+    """
+
+    title: str
+    begin: float
+    end: float
+    ticks: Sequence[tuple[float, str]]
+    bands: Sequence[tuple[float, float]]
+    rows: Sequence[Span]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotesPart:
     """Sentences."""
 
     texts: Sequence[str]
 
 
-Part: TypeAlias = FactsPart | TablePart | BarsPart | HeatPart | NotesPart
+Part: TypeAlias = FactsPart | TablePart | BarsPart | HeatPart | SpansPart | NotesPart
 
 
 @dataclass(frozen=True, slots=True)

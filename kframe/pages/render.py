@@ -10,10 +10,17 @@ from jinja2.loaders import BaseLoader, ChoiceLoader
 
 from kframe import __version__
 from kframe.pages.heat import heat_cells, heat_image, heat_range
-from kframe.pages.parts import BarsPart, FactsPart, HeatPart, NotesPart, PageContent, TablePart
+from kframe.pages.parts import BarsPart, FactsPart, HeatPart, NotesPart, PageContent, SpansPart, TablePart
 from kframe.pages.text import cell_text
 
-_KINDS: Final = {FactsPart: "facts", TablePart: "table", BarsPart: "bars", HeatPart: "heat", NotesPart: "notes"}
+_KINDS: Final = {
+    FactsPart: "facts",
+    TablePart: "table",
+    BarsPart: "bars",
+    HeatPart: "heat",
+    SpansPart: "spans",
+    NotesPart: "notes",
+}
 
 
 def environment(*loaders: BaseLoader) -> Environment:

@@ -8,7 +8,7 @@ Plugins import from this package only, and their tests from ``kframe.testing`` t
 - ``kframe.plugin.transport``, ``wire``: transports.
 - ``kframe.plugin.server``, ``controller``: servers that expose a controller.
 - ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
-- ``kframe.plugin.whatif``, ``pages``: what-ifs, and pages of results.
+- ``kframe.plugin.whatif``, ``plans``, ``pages``: what-ifs, plans, and pages of results.
 - ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
 - ``kframe.plugin.kraft``: the records of KRaft's metadata log.
 - ``kframe.plugin.memory``: a store and transports in memory.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kframe.cli.admin import open_administration
+from kframe.cli.execution import execution_limit_options
 from kframe.cli.exits import check_reader
 from kframe.cli.inputs import SOURCE, NamedPath, await_file, awaited_stream, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, awaited, client_properties, opened_cluster
@@ -16,6 +18,9 @@ from kframe.cli.output import (
     emit_rows,
     output_option,
 )
+from kframe.cli.plan_generate import weights_option
+from kframe.cli.plan_goals import chosen_terms, goal_options, term_options
+from kframe.cli.plan_stage import limit_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, reading_options
@@ -44,16 +49,23 @@ __all__ = [
     "awaited_stream",
     "broker_ids",
     "check_reader",
+    "chosen_terms",
     "client_properties",
     "emit_heading",
     "emit_record",
     "emit_rows",
+    "execution_limit_options",
+    "goal_options",
     "is_url",
     "limit_option",
+    "limit_options",
+    "open_administration",
     "opened_cluster",
     "output_option",
     "plugin_options",
     "progress",
     "reading_options",
+    "term_options",
     "topic_names",
+    "weights_option",
 ]

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from kframe.pages.arrow import ListColumn, NameColumn, arrow_table
-from kframe.pages.parts import BarsPart, FactsPart, Heading, HeatPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.parts import (
+    BarsPart,
+    FactsPart,
+    Heading,
+    HeatPart,
+    NotesPart,
+    PageContent,
+    Part,
+    Span,
+    SpansPart,
+    TablePart,
+)
 from kframe.pages.render import environment
 from kframe.pages.shown import Shown, Tabular
 from kframe.pages.text import cell_text
@@ -19,6 +30,8 @@ __all__ = [
     "PageContent",
     "Part",
     "Shown",
+    "Span",
+    "SpansPart",
     "TablePart",
     "Tabular",
     "arrow_table",

@@ -9,7 +9,7 @@ import pytest
 
 from kframe.cli.app import cli
 from kframe.cli.numbers import IDS_MAX, ByteSize, DecimalNumber, WholeNumber, parse_ids, parse_size
-from kframe.cli.plan_generate import duration
+from kframe.model.texts import duration_text
 from kframe.model.whole_numbers import INT64_MAX
 from tests.cli.running import HEALTHY, document
 from tests.cli.test_exits import leaves
@@ -136,4 +136,4 @@ def test_ranges_name_brokers() -> None:
     [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3_725, "1 h 2 min"), (90_000, "1 d 1 h"), (86_400, "1 d")],
 )
 def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text

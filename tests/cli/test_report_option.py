@@ -1,4 +1,4 @@
-"""``--report``: the page of a what-if, a sweep or an explanation."""
+"""``--report``: the page of a what-if, a sweep, an explanation or the stages of a plan."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import HEALTHY, kframe
+from tests.cli.running import HEALTHY, PLAN, kframe
 
 COMMANDS = {
     "whatif": (["whatif", "fail", HEALTHY, "--brokers", "4"], "fail broker 4"),
     "sweep": (["whatif", "sweep", HEALTHY], "failures of 6 brokers"),
+    "stage": (["plan", "stage", HEALTHY, PLAN, "--max-moves", "5"], f"stages of {PLAN.name}"),
     "explain": (["explain", HEALTHY, "clickstream.dlq.v1-0", "--fail", "4"], "clickstream.dlq.v1-0"),
 }
 

@@ -15,13 +15,14 @@ import numpy as np
 from kframe.errors import InputError, SnapshotError
 from kframe.model.events import TopicPartition
 from kframe.model.plan import ANY_DIRECTORY, Plan
+from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted, LogMove
 from kframe.plans.execute.observation import Observation
 from kframe.plans.file.read import Stamp, load_plan
 from kframe.plans.file.write import read_stamp
-from kframe.plans.stage.manifest import MANIFEST_FILE, read_manifest
+from kframe.plans.stage.manifest import MANIFEST_FILE, StageManifest, read_manifest
 from kframe.ports.administration import Administration, LogDirectory, LogDirReplica, replica_logs
 from kframe.snapshot.files import InputFile
 from kframe.snapshot.metadata import ClusterDescription
@@ -49,6 +50,18 @@ class PreparedPlan:
         stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
         return cls(plan, [stage], stamp)
 
+    @classmethod
+    def of_manifest(cls, manifest: StageManifest, name: str) -> PreparedPlan:
+        """The stages of a manifest called ``name``. Raises SnapshotError for observers, and for no reassignment."""
+        reassignments = [list(stage.reassignments) for stage in manifest.stages]
+        if any(reassignment.observers for stage in reassignments for reassignment in stage):
+            raise SnapshotError(name, "observers", "a plan without: Confluent's tool executes the stages' files")
+        stages = [[((row.topic, row.partition), tuple(row.replicas)) for row in stage] for stage in reassignments]
+        targets = [target for stage in stages for target in stage]
+        if not targets:
+            raise SnapshotError(name, "no reassignment", "at least one")
+        return cls(Plan.of(targets, Path(name).name), stages, manifest.stamp)
+
     @property
     def digest(self) -> str:
         """The SHA-256 of the stages, and of the log directories if the plan names any."""
@@ -62,20 +75,7 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
     Raises SnapshotError.
     """
     if isinstance(source, Path) and (source.is_dir() or source.name == MANIFEST_FILE):
-        manifest = read_manifest(source)
-        stages = [
-            [
-                ((reassignment.topic, reassignment.partition), tuple(reassignment.replicas))
-                for reassignment in stage.reassignments
-            ]
-            for stage in manifest.stages
-        ]
-        targets = [target for stage in stages for target in stage]
-        if any(reassignment.observers for stage in manifest.stages for reassignment in stage.reassignments):
-            raise SnapshotError(str(source), "observers", "a plan without: Confluent's tool executes the stages' files")
-        if not targets:
-            raise SnapshotError(str(source), "no reassignment", "at least one")
-        return PreparedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
+        return PreparedPlan.of_manifest(read_manifest(source), str(source))
     plan = load_plan(source)
     if plan.observers is not None:
         # The requests of Kafka's clients have no observers. Without them these would become full replicas.
@@ -86,6 +86,29 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
             "a plan without observers: execute this one with Confluent's kafka-reassign-partitions",
         )
     return PreparedPlan.single_stage(plan, read_stamp(source))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedExecution:
+    """A plan that was checked against the live cluster. ``problems`` say why it cannot be executed: then ``start`` may
+    be None. Else that is the first entry of its journal."""
+
+    checked: CheckedPlan
+    problems: Sequence[str]
+    start: ExecutionStarted | None
+
+
+def check_execution(staged: PreparedPlan, admin: Administration, url: str, limits: ExecutionLimits) -> CheckedExecution:
+    """Check a plan against the live cluster at ``url``. Raises StalePlan, and StoreError without a controller."""
+    checked = check_plan(staged, admin)
+    report = PlanReport.of(staged.plan, checked)
+    if not report.valid:
+        errors = (row for row in report.rows() if row.severity == "error")
+        return CheckedExecution(checked, [f"{row.topic}-{row.partition}: {row.detail}" for row in errors], None)
+    description = admin.describe()
+    listed = admin.log_directories(sorted(description.brokers.keys() - set(description.controllers)))
+    start = start_of(staged, checked, description, listed, url, limits)
+    return CheckedExecution(checked, list(directory_problems(start, listed)), start)
 
 
 def check_plan(staged: PreparedPlan, admin: Administration) -> CheckedPlan:

@@ -8,12 +8,19 @@ from kframe.plans.generate.problem import problem_of
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.propose import propose
 from kframe.plans.generate.request import PlanRequest
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot import Snapshot
 
 __all__ = ["PlanProposal", "PlanRequest", "plan"]
 
 
-def plan(snapshot: Snapshot, request: PlanRequest | None = None, **goals: Any) -> PlanProposal:
+def plan(
+    snapshot: Snapshot,
+    request: PlanRequest | None = None,
+    *,
+    progress: Progress = ignore_progress,
+    **goals: Any,
+) -> PlanProposal:
     """A plan for a request, or for the fields of a ``PlanRequest`` as keywords.
 
     Raises InputError for a request that the snapshot cannot satisfy. A plan that empties broker 0::
@@ -30,4 +37,4 @@ def plan(snapshot: Snapshot, request: PlanRequest | None = None, **goals: Any) -
 
     ``kframe.load_plan`` reads the file of a plan, and ``WhatIf.reassign`` plays it.
     """
-    return propose(problem_of(snapshot, PlanRequest(**goals) if request is None else request))
+    return propose(problem_of(snapshot, PlanRequest(**goals) if request is None else request), progress)

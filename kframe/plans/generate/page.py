@@ -31,30 +31,37 @@ _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", 
 
 def render_page(review: PlanReview, plan_file: bytes) -> str:
     """The page about a plan whose file has the content ``plan_file``. Equal arguments give equal pages."""
-    templates = environment(PackageLoader("kframe.plans.generate"))
+    page = page_values(review, hashlib.sha256(plan_file).hexdigest())
+    return environment(PackageLoader("kframe.plans.generate")).get_template("plan.html").render(page=page)
+
+
+def page_values(review: PlanReview, digest: str, first: int = 0, count: int | None = None) -> dict[str, Any]:
+    """What the template ``plan_sections.html`` shows of a plan, whose file has this SHA-256.
+
+    The moves begin with number ``first``. There are ``count``; None: as many as a page has room for.
+    """
     snapshot = review.checked.snapshot
-    table_row: Callable[..., str] = templates.get_template("parts.html").module.table_row  # type: ignore[attr-defined]
-    return templates.get_template("plan.html").render(
-        title=f"Reassignment plan for {snapshot.cluster_id or snapshot.source.name or 'a cluster'}",
-        identity=_identity(review, plan_file),
-        request=list(review.request_rows()),
-        generated=review.generated,
-        copied=f"{counted(int(review.copied.sum()), 'replica')} copied",
-        moves=_moves(review.generated),
-        exceptions=_exceptions(review.generated),
-        brokers=_loads(review.brokers(), "broker_id"),
-        racks=_loads(review.rack_rows(), "rack"),
-        largest=_largest(review),
-        findings=_findings(review),
-        partitions=_partitions(review, table_row),
-    )
+    return {
+        "title": f"Reassignment plan for {snapshot.cluster_id or snapshot.source.name or 'a cluster'}",
+        "identity": _identity(review, digest),
+        "request": list(review.request_rows()),
+        "generated": review.generated,
+        "copied": f"{counted(int(review.copied.sum()), 'replica')} copied",
+        "moves": _moves(review.generated),
+        "exceptions": _exceptions(review.generated),
+        "brokers": _loads(review.brokers(), "broker_id"),
+        "racks": _loads(review.rack_rows(), "rack"),
+        "largest": _largest(review),
+        "findings": _findings(review),
+        "partitions": _partitions(review, first, count),
+    }
 
 
-def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:
+def _identity(review: PlanReview, digest: str) -> list[tuple[str, object]]:
     checked, snapshot = review.checked, review.checked.snapshot
     sizes = ((len(snapshot.brokers), "broker"), (len(snapshot.topics), "topic"), (len(snapshot), "partition"))
     return [
-        ("plan file SHA-256", hashlib.sha256(plan_file).hexdigest()),
+        ("plan file SHA-256", digest),
         ("partitions in the plan", len(checked.plan)),
         ("snapshot", f"{snapshot.source.name} ({snapshot.source.format})"),
         ("snapshot size", ", ".join(counted(*size) for size in sizes)),
@@ -153,18 +160,19 @@ def _findings(review: PlanReview) -> dict[str, Any]:
     }
 
 
-def _partitions(review: PlanReview, table_row: Callable[..., str]) -> dict[str, Any]:
-    """The moves in parts that open by a click, as many as the page has room for."""
+def _partitions(review: PlanReview, first: int, count: int | None) -> dict[str, Any]:
+    """The moves from number ``first`` on in parts that open by a click, as many as the page has room for."""
+    table_row: Callable[..., str] = environment().get_template("parts.html").module.table_row  # type: ignore[attr-defined]
     columns = (*_MOVE, *(() if review.weights is None else ("bytes",)))
     pages: list[dict[str, Any]] = []
     listed = size = 0
-    for row in review.partitions():
+    for row in islice(review.partitions(), first, None if count is None else first + count):
         if listed % _PAGE_ROWS == 0:
-            pages.append({"first": listed + 1, "rows": []})
+            pages.append({"first": first + listed + 1, "rows": []})
         rendered = table_row(columns, row)
         pages[-1]["rows"].append(rendered)
         listed, size = listed + 1, size + len(rendered.encode())
-        pages[-1]["last"] = listed
+        pages[-1]["last"] = first + listed
         if size > _MOVES_BYTES:
             break
     total = int((review.moved & ~review.checked.unchanged).sum())

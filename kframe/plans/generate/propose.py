@@ -20,6 +20,7 @@ from kframe.plans.generate.observers import observers_last
 from kframe.plans.generate.problem import PlanProblem
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.relaxation import cheapest_flow
+from kframe.ports.progress import Progress, ignore_progress
 
 #: Each round begins with the result of the last, and the last round changes nothing: a second plan is then empty.
 _ROUNDS = 20
@@ -31,18 +32,33 @@ _LIMIT_ROUNDS = 3
 _SOLVED_GAP = 0.01
 
 
-def propose(problem: PlanProblem) -> PlanProposal:
-    """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan.
+class Steps:
+    """Counts the steps that have ended."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._count = 0
+
+    def end(self) -> None:
+        """Count a step. Raises what the progress raises."""
+        self._count += 1
+        self._progress(self._count, 0)
+
+
+def propose(problem: PlanProblem, progress: Progress = ignore_progress) -> PlanProposal:
+    """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan. ``progress`` counts
+    steps, of an unknown number.
 
     Raises SolverError if the request is exact and the solver fails.
     """
-    proposal = _of_planned(_best_plan(problem))
+    proposal = _of_planned(_best_plan(problem, Steps(progress)))
     return replace(proposal, after=observers_last(problem, proposal.after))
 
 
-def _best_plan(problem: PlanProblem) -> PlanProposal:
+def _best_plan(problem: PlanProblem, steps: Steps) -> PlanProposal:
     """The plan of the heuristics, or that of the solver where it is requested or may be better."""
-    proposal = heuristic_plan(problem)
+    proposal = heuristic_plan(problem, steps=steps)
+    steps.end()
     if problem.request.exact:
         return _solved(proposal)
     if problem.request.orders_only or not is_small(problem, proposal.limits):
@@ -68,8 +84,9 @@ def _of_planned(proposal: PlanProposal) -> PlanProposal:
     return replace(proposal, bound=bound, proven_by="required", exact=False)
 
 
-def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanProposal:
+def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None, steps: Steps | None = None) -> PlanProposal:
     """The plan of the heuristics, which begin with the lists of the problem or with others."""
+    steps = steps or Steps(ignore_progress)
     lists = problem.original if begin is None else begin
     limits, staying = None, np.empty(0, np.int32)
     for _ in range(_ROUNDS):
@@ -78,11 +95,14 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
         draft = Draft.of(current, lists)
         if not problem.request.orders_only:
             staying = move_required(current, draft)
+            steps.end()
             draft = draft.without_vacancies()
             if problem.request.balances:
                 limits = replica_limits(current, draft)
                 move_for_balance(current, draft, limits)
+                steps.end()
         balance_leaders(current, draft)
+        steps.end()
         before, lists = lists, draft.lists()
         if same_lists(before, lists).all():
             break

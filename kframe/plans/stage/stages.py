@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -11,6 +11,8 @@ from msgspec import UNSET
 
 from kframe.model.arrays import Int32
 from kframe.model.texts import counted
+from kframe.pages.parts import FactsPart, Heading, Part
+from kframe.pages.shown import Shown
 from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.file.write import plan_document
 from kframe.plans.stage.failures import stage_failures
@@ -23,6 +25,7 @@ from kframe.plans.stage.manifest import (
     StageManifest,
     UnstagedReassignment,
 )
+from kframe.plans.stage.page import stage_parts
 from kframe.plans.stage.problem import ALONE, UNLIMITED, StageProblem, stage_problem
 from kframe.plans.stage.request import StageRequest
 from kframe.plans.stage.schedule import StageSchedule, schedule
@@ -35,13 +38,28 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StagedPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StagedPlan(Shown):
     """A plan in stages. ``rows`` lists the reassignments of each stage, in the order of the plan."""
 
     schedule: StageSchedule
     rows: list[Int32]
     manifest: StageManifest
+
+    def heading(self) -> Heading:
+        """See ``Shown``."""
+        manifest = self.manifest
+        facts = (
+            ("stages", len(manifest.stages)),
+            ("fewest stages within the limits", manifest.bound),
+            ("replicas copied", sum(stage.moves for stage in manifest.stages)),
+            ("partitions without a stage", len(manifest.unstaged)),
+        )
+        return Heading(f"stages of {self.schedule.problem.checked.plan.name}", FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
+        return stage_parts(self.manifest)
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """File name and text of each stage: Kafka's reassignment JSON, stamped with what it was made for."""

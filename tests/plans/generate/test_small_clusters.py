@@ -120,3 +120,16 @@ def test_expected_duration_is_that_of_the_busiest_broker() -> None:
     assert plan(snapshot, remove_brokers=(2,), weights=weights).seconds is None
     with pytest.raises(InputError, match="rate: found no sizes of partitions"):
         plan(snapshot, remove_brokers=(2,), rate=10)
+
+
+def test_progress_counts_steps_and_ends_the_plan_by_what_it_raises() -> None:
+    snapshot = snapshot_of({"a": [[1, 2], [1, 2], [2, 1]]}, dict.fromkeys((1, 2, 3)))
+    steps: list[tuple[int, int]] = []
+    plan(snapshot, rebalance=True, progress=lambda *step: steps.append(step))
+    assert steps == [(number, 0) for number in range(1, len(steps) + 1)] != []
+
+    def stop(done: int, total: int) -> None:
+        raise InterruptedError(done)
+
+    with pytest.raises(InterruptedError, match="1"):
+        plan(snapshot, rebalance=True, progress=stop)
