@@ -34,7 +34,7 @@ from kframe.model.arrays import Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
-from kframe.model.texts import counted
+from kframe.model.texts import counted, duration_text
 from kframe.ports.quorum_controller import CommitObserver, CommittedDecision
 from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
@@ -110,6 +110,7 @@ __all__ = [
     "UInt8",
     "ZnodeError",
     "counted",
+    "duration_text",
     "hookimpl",
     "hookspec",
     "include_dir",

@@ -6,6 +6,7 @@ from typing import Final
 
 from jinja2 import PackageLoader
 
+from kframe.model.plan import Plan
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.execute.entries import ExecutionLimits, ExecutionStarted, Goal, GoalChanged
@@ -16,6 +17,7 @@ from kframe.plans.execute.remaining import remaining_effect
 from kframe.plans.execute.report import ExecutionDocument, ExecutionEffect, ExecutionProgress, execution_document
 from kframe.plans.execute.requests import take_request
 from kframe.plans.execute.state import ExecutionState
+from kframe.plans.file.read import PlanFile, Stamp
 from kframe.plans.file.write import plan_lines
 from kframe.plans.generate import PlanProposal, PlanRequest, plan
 from kframe.plans.generate.document import GeneratedPlanDocument
@@ -24,7 +26,7 @@ from kframe.plans.generate.report import report_document
 from kframe.plans.generate.review import PlanReview
 from kframe.plans.generate.sizes import read_weights
 from kframe.plans.stage.manifest import PlanStage, StageManifest
-from kframe.plans.stage.page import SPANS_MAX, stage_axis, stage_rows
+from kframe.plans.stage.page import SPANS_MAX, failure_rows, stage_axis, stage_rows
 from kframe.plans.stage.request import StageRequest
 from kframe.plans.stage.stages import StagedPlan, stage_plan
 
@@ -45,6 +47,8 @@ __all__ = [
     "GoalChanged",
     "Journal",
     "JournalError",
+    "Plan",
+    "PlanFile",
     "PlanProposal",
     "PlanRequest",
     "PlanReview",
@@ -54,9 +58,11 @@ __all__ = [
     "StageRequest",
     "StagedPlan",
     "StalePlan",
+    "Stamp",
     "check_cluster",
     "check_execution",
     "execution_document",
+    "failure_rows",
     "page_values",
     "plan",
     "plan_lines",

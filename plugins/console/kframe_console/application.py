@@ -18,8 +18,10 @@ from starlette.staticfiles import StaticFiles
 
 from kframe.plugin import InputError, KframeError, ParameterError
 from kframe_console.jobs.computations import Computations, Overloaded
-from kframe_console.jobs.jobs import Cancelled, Jobs, Unfinished
+from kframe_console.jobs.jobs import Cancelled, Job, Jobs, Unfinished
 from kframe_console.pages.page import ActionPage, Page, PageContext, TablePage
+from kframe_console.plans.executions import Executions
+from kframe_console.plans.session import Plans, Sizes, no_sizes
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditLog
 from kframe_console.security.forgery import ForgeryTokens
@@ -66,6 +68,8 @@ class Console:
     rows: ResultCache
     computations: Computations
     jobs: Jobs
+    plans: Plans
+    executions: Executions | None
     tokens: ForgeryTokens
     audit: AuditLog
 
@@ -77,7 +81,10 @@ class Console:
 
     def context(self, at: str, user: Identity) -> PageContext:
         """What a page is made of. Raises InputError for a position that there is not."""
-        return PageContext(self.source, self.source.reading(at), self.cache, self.rows, self.jobs, user)
+        reading = self.source.reading(at)
+        return PageContext(
+            self.source, reading, self.cache, self.rows, self.jobs, self.plans, self.executions, user
+        )
 
 
 def application(
@@ -87,9 +94,15 @@ def application(
     oidc: OidcLogin | None = None,
     audit: AuditLog | None = None,
     pages: tuple[Page, ...] = PAGES,
+    sizes: Sizes = no_sizes,
+    executions: Executions | None = None,
 ) -> Starlette:
-    """The console of a source. Starting it starts the source."""
+    """The console of a source. Starting it starts the source.
+
+    ``sizes`` gives the bytes of replicas, if they are known. ``executions`` executes plans; None: it cannot.
+    """
     settings = settings or ConsoleSettings()
+    jobs = Jobs(settings.jobs_waiting_max, settings.job_results_bytes_max)
     console = Console(
         source,
         settings,
@@ -97,7 +110,9 @@ def application(
         ResultCache(settings.cache_bytes_max),
         ResultCache(settings.rows_bytes_max),
         Computations(settings.computations_max, settings.waiting_max),
-        Jobs(settings.jobs_waiting_max, settings.job_results_bytes_max),
+        jobs,
+        Plans(jobs, sizes),
+        executions if settings.allow_execute else None,
         ForgeryTokens(),
         audit or AuditLog(None),
     )
@@ -106,7 +121,9 @@ def application(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         source.start()
         yield
-        console.jobs.close()
+        if executions is not None:
+            executions.close()
+        jobs.close()
         source.close()
 
     async def describe(_request: Request) -> Response:
@@ -122,7 +139,7 @@ def application(
             *(_route(page, console) for page in pages),
             Route("/reading", newest, methods=["GET"]),
             Route("/openapi.json", describe, methods=["GET"]),
-            Route(JOB_PATH, job_endpoint(console.jobs, console.tokens), methods=["GET", "POST"], name="job"),
+            Route(JOB_PATH, job_endpoint(jobs, console.tokens), methods=["GET", "POST"], name="job"),
             *([] if oidc is None else oidc.routes()),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
         ],
@@ -144,17 +161,27 @@ def _page_endpoint(page: Page, console: Console) -> Callable[[Request], Awaitabl
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
         format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
         view = console.view(page, request, parameters)
-        while True:
-            try:
-                return await console.computations.run(
-                    lambda: page_response(view, console.context(parameters.get(AT, ""), view.user), format_name)
-                )
-            except Unfinished as unfinished:
-                if format_name == "html":
-                    return progress_page(view, unfinished.job)
-                await ended(unfinished.job)
+        return await _computed(
+            console,
+            lambda: page_response(view, console.context(parameters.get(AT, ""), view.user), format_name),
+            lambda job: progress_page(view, job) if format_name == "html" else None,
+        )
 
     return respond
+
+
+async def _computed(
+    console: Console, compute: Callable[[], Response], progress: Callable[[Job], Response | None]
+) -> Response:
+    """What ``compute`` returns, or the progress of the job that it needs; without one once the job has ended."""
+    while True:
+        try:
+            return await console.computations.run(compute)
+        except Unfinished as unfinished:
+            page = progress(unfinished.job)
+            if page is not None:
+                return page
+            await ended(unfinished.job)
 
 
 def _action_endpoint(page: ActionPage, console: Console) -> Callable[[Request], Awaitable[Response]]:
@@ -174,7 +201,7 @@ def _action_endpoint(page: ActionPage, console: Console) -> Callable[[Request], 
             content = perform(page, context, parameters, address, console.audit)
             return content_response(view, page, context, content, format_name)
 
-        return await console.computations.run(compute)
+        return await _computed(console, compute, lambda job: None)
 
     return respond
 

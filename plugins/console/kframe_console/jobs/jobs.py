@@ -117,6 +117,30 @@ class Jobs:
                 del self._ended[key]
         raise job.problem or Cancelled(f"{job.title}: cancelled")
 
+    @property
+    def bytes_max(self) -> int:
+        """Most bytes of results that are retained."""
+        return self._bytes_max
+
+    @property
+    def results_max(self) -> int:
+        """Most results that are retained."""
+        return _ENDED_MAX
+
+    def known(self, key: Hashable) -> Any:
+        """The result of a key, which counts as used now; None if it is not retained."""
+        with self._lock:
+            job = self._ended.get(key)
+            if job is None or job.state != "done":
+                return None
+            self._ended.move_to_end(key)
+            return job.result
+
+    def results(self) -> list[Any]:
+        """All results that are retained, the last used first."""
+        with self._lock:
+            return [job.result for job in reversed(self._ended.values()) if job.state == "done"]
+
     def find(self, job_id: str) -> Job | None:
         """The job with this id, if it has not been forgotten."""
         with self._lock:

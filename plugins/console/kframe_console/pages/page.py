@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from kframe_console.jobs.jobs import Jobs
+from kframe_console.plans.executions import Executions
+from kframe_console.plans.session import Plans
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.tables.cache import ResultCache
@@ -32,7 +34,27 @@ class PageContext:
     rows: ResultCache
     """Sort orders, filters and selections of rows, which are many: they displace no table."""
     jobs: Jobs
+    plans: Plans
+    executions: Executions | None = None
+    """None: the console executes no plans."""
     user: Identity = LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A content that another page has. ``values`` are its parameters, also those in braces of its path."""
+
+    path: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A content that is a file: its name, its media type, and its text in parts."""
+
+    name: str
+    media_type: str
+    parts: Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +64,7 @@ class ContentPage:
 
     ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``. ``schema`` names the type in JSON.
     ``extras(context, parameters, content)`` returns what only HTML shows, such as the choices of a form; with it,
-    ``build`` may return None for parameters that ask for nothing yet.
+    ``build`` may return None for parameters that ask for nothing yet. It may return a Redirect or a Download instead.
     """
 
     name: str
@@ -93,8 +115,8 @@ class ActionPage:
     """A write: it answers POST alone. Each is logged with its user, and needs the token of a page.
 
     ``predict(context, parameters)`` returns what is to be expected, such as the what-if of a plan, for the log;
-    ``run(context, parameters)`` does it and returns a ``content``. ``executes``: it changes the cluster, for which the
-    console must have been started with ``--allow-execute``.
+    ``run(context, parameters)`` does it and returns a ``content`` or a Redirect. ``executes``: it changes the cluster,
+    for which the console must have been started with ``--allow-execute``.
     """
 
     name: str

@@ -34,6 +34,11 @@ class Reading:
         return conditions_of(self.snapshot)
 
     @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all facts."""
+        return self.snapshot.digest()
+
+    @cached_property
     def loads(self) -> Loads:
         """The loads of all brokers."""
         return loads_of(self.snapshot)

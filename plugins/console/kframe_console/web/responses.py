@@ -12,17 +12,27 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from kframe.plugin import InputError
+from kframe.plugin import InputError, duration_text
 from kframe.plugin.pages import environment
-from kframe_console.pages.page import ActionPage, ContentPage, Page, PageContext, TablePage, TableWindow
+from kframe.plugin.plans import TEMPLATES as PLAN_TEMPLATES
+from kframe_console.pages.page import (
+    ActionPage,
+    ContentPage,
+    Download,
+    Page,
+    PageContext,
+    Redirect,
+    TablePage,
+    TableWindow,
+)
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.logged import time_of
 from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
 from kframe_console.tables.table import ColumnTable
 from kframe_console.web.formats import csv_blocks, parquet_blocks
-from kframe_console.web.parameters import AT, typed_parameters
+from kframe_console.web.parameters import AT, FORMAT, typed_parameters
 
 JSON: Final = "application/json"
 #: The formats of tables, and those of other pages.
@@ -85,26 +95,36 @@ def page_response(view: View, context: PageContext, format_name: str) -> Respons
         response = _table_response(view, page, context, own, format_name)
     else:
         assert isinstance(page, ContentPage)
-        parameters = typed_parameters(page.parameters, own)
-        content = page.build(context, parameters)
-        if format_name == "json" and content is None:
-            raise InputError(page.path, "no parameters", "those of a question")
-        further = {}
-        if format_name == "html" and page.extras is not None:
-            further["extras"] = page.extras(context, parameters, content)
-        response = content_response(view, page, context, content, format_name, **further)
+        typed = typed_parameters(page.parameters, own)
+        content = page.build(context, typed)
+        has_extras = page.extras is not None and format_name == "html" and not isinstance(content, Redirect | Download)
+        extras = page.extras(context, typed, content) if has_extras and page.extras else None
+        response = content_response(view, page, context, content, format_name, extras)
     response.headers["kframe-reading"] = str(context.reading.number)
     return response
 
 
 def content_response(
-    view: View, page: ContentPage | ActionPage, context: PageContext, content: Any, format_name: str, **further: Any
+    view: View,
+    page: ContentPage | ActionPage,
+    context: PageContext,
+    content: Any,
+    format_name: str,
+    extras: Any = None,
 ) -> Response:
-    """A content as JSON, or in the template of its page, which has ``further`` values."""
+    """A content as JSON, or in the template of its page. Raises InputError where nothing is asked for."""
+    if isinstance(content, Redirect):
+        kept = {} if format_name == "html" else {FORMAT: format_name}
+        return RedirectResponse(view.link(content.path, **content.values, **kept), 303)
+    if isinstance(content, Download):
+        disposition = {"content-disposition": f'attachment; filename="{content.name}"'}
+        return StreamingResponse(content.parts, media_type=content.media_type, headers=disposition)
     if format_name == "json":
+        if content is None:
+            raise InputError(page.path, "no parameters", "those of a question")
         return json_response({"schema": page.schema, **msgspec.to_builtins(content)})
-    embedded = partial(_embedded, view, context)
-    return html_response(page.template, view=view, context=context, content=content, embedded=embedded, **further)
+    values = {"content": content, "embedded": partial(_embedded, view, context), "extras": extras}
+    return html_response(page.template, view=view, context=context, **values)
 
 
 def _table_response(
@@ -207,7 +227,9 @@ def html_response(template: str, http_status: int = 200, **values: Any) -> Respo
 @cache
 def templates() -> Environment:
     """The templates of the console. They may import ``parts.html`` of kframe."""
-    return environment(PackageLoader("kframe_console"))
+    result = environment(PackageLoader("kframe_console"), PLAN_TEMPLATES)
+    result.filters["duration"] = duration_text
+    return result
 
 
 def _download(page: Page, suffix: str, blocks: Any) -> Response:

@@ -1,0 +1,109 @@
+"""A plan in stages on an axis of time, and one stage with what broker failures would harm in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, defstruct
+
+from kframe.plugin import ParameterError
+from kframe.plugin.pages import SpansPart
+from kframe.plugin.plans import SPANS_MAX, PlanStage, StageManifest, failure_rows, stage_axis, stage_rows
+from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.plans.session import LIMITS, PlanLink
+
+#: Most rows of tables in HTML; JSON has all.
+ROWS_MAX: Final = 500
+
+
+class StagesContent(Struct):
+    """A plan in stages within limits. ``stages`` is what ``kframe plan stage -o json`` prints, for the present cluster;
+    ``options`` are the limits as options of the command line."""
+
+    plan: str
+    options: str
+    stages: StageManifest
+
+
+class StageContent(Struct):
+    """One stage of a plan, of ``count``. Failures are those that harm more than before the plan."""
+
+    plan: str
+    count: int
+    stage: PlanStage
+
+
+def limits_of(parameters: Any) -> dict[str, str]:
+    """The limits among the parameters of a page, as texts."""
+    return LIMITS.texts({field.name: getattr(parameters, field.name) for field in LIMITS.fields})
+
+
+def _link(parameters: Any) -> PlanLink:
+    return PlanLink(plan=parameters.plan, request=parameters.request)
+
+
+def stages_content(context: PageContext, parameters: Any) -> StagesContent:
+    """The stages of a plan. Raises InputError for limits that cannot be used."""
+    limits = limits_of(parameters)
+    manifest = context.plans.staged(context.reading, _link(parameters), limits)
+    return StagesContent(parameters.plan, LIMITS.command_line(limits), manifest)
+
+
+def stage_content(context: PageContext, parameters: Any) -> StageContent:
+    """One stage. Raises InputError for a number that no stage has."""
+    stages = context.plans.staged(context.reading, _link(parameters), limits_of(parameters)).stages
+    if not 1 <= parameters.stage <= len(stages):
+        raise ParameterError("stage", str(parameters.stage), f"a stage from 1 to {len(stages)}")
+    return StageContent(parameters.plan, len(stages), stages[parameters.stage - 1])
+
+
+def _axis(_context: PageContext, parameters: Any, content: StagesContent) -> Mapping[str, Any]:
+    """The form of limits, and the part of the axis from a stage on."""
+    first = min(max(parameters.first, 0), max(len(content.stages.stages) - 1, 0))
+    axis: SpansPart = stage_axis(content.stages, first)
+    return {
+        "fields": LIMITS.fields,
+        "limits": limits_of(parameters),
+        "axis": axis,
+        "first": first,
+        "step": SPANS_MAX,
+        "rows": stage_rows(content.stages)[first : first + SPANS_MAX],
+        "failures": failure_rows(content.stages)[:ROWS_MAX],
+    }
+
+
+STAGES_PAGE: Final = ContentPage(
+    name="plan-stages",
+    title="Stages of a plan",
+    path="/plans/{plan}/stages",
+    doc="A plan in stages within limits, and what broker failures would harm in each: kframe plan stage.",
+    schema="kframe.console-plan-stages/v1",
+    content=StagesContent,
+    build=stages_content,
+    template="plan_stages.html",
+    parameters=defstruct(
+        "StagesParameters", [("first", int, 0)], bases=(LIMITS.parameters,), kw_only=True, forbid_unknown_fields=True
+    ),
+    in_navigation=False,
+    extras=_axis,
+)
+STAGE_PAGE: Final = ContentPage(
+    name="plan-stage",
+    title="Stage of a plan",
+    path="/plans/{plan}/stages/{stage}",
+    doc="One stage of a plan: what it copies, and what broker failures would harm during and after it.",
+    schema="kframe.console-plan-stage/v1",
+    content=StageContent,
+    build=stage_content,
+    template="plan_stage.html",
+    parameters=defstruct(
+        "StageOfPlanParameters",
+        [("stage", int)],
+        bases=(LIMITS.parameters,),
+        kw_only=True,
+        forbid_unknown_fields=True,
+    ),
+    in_navigation=False,
+    extras=lambda _context, parameters, _content: {"limits": limits_of(parameters), "rows_max": ROWS_MAX},
+)

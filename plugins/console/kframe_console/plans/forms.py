@@ -1,0 +1,117 @@
+"""Forms with the options of a command: the same names, texts, checks and help as on the command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+import msgspec
+from msgspec import Struct
+
+from kframe.plugin import ParameterError
+from kframe.plugin.settings import short_repr
+
+_YES: Final = ("true", "yes", "on", "1")
+_NO: Final = ("", "false", "no", "off", "0")
+_EXPECTED: Final = re.compile(r"(?:.*: )?found .*?, expected (?P<expected>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """An option: its name in a URL, its flag on the command line, and what a form shows of it."""
+
+    name: str
+    flag: str
+    help: str
+    metavar: str
+    default: str
+    is_flag: bool
+    is_list: bool
+    """Whether values are separated by commas where the option itself does not split them."""
+
+
+class OptionForm:
+    """The options that ``decorators`` add to a command. ``make`` gets what they pass, and returns the request."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Any],
+        *decorators: Callable[..., Any],
+        parameters: type[Struct] | None = None,
+    ) -> None:
+        """``parameters`` is a struct whose fields the parameters of the form have besides."""
+        command: Any = make
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        self._command = click.command(name, add_help_option=False)(command)
+        self.fields = tuple(map(_field, self._command.params))
+        own = [(field.name, str | None, None) for field in self.fields]
+        bases = (Struct,) if parameters is None else (parameters,)
+        self.parameters: type[Struct] = msgspec.defstruct(
+            f"{name.title().replace('-', '')}Parameters", own, bases=bases, kw_only=True, forbid_unknown_fields=True
+        )
+
+    def texts(self, values: Mapping[str, str | None]) -> dict[str, str]:
+        """The values that are given and no defaults, in the order of the options. Raises ParameterError."""
+        texts = {}
+        for field in self.fields:
+            text = (values.get(field.name) or "").strip()
+            if field.is_flag:
+                if text.lower() not in (*_YES, *_NO):
+                    raise ParameterError(field.name, short_repr(text), "true or false")
+                text = "true" if text.lower() in _YES else ""
+            if text and text != field.default:
+                texts[field.name] = text
+        return texts
+
+    def request(self, texts: Mapping[str, str]) -> Any:
+        """What the command makes of these texts. Raises ParameterError, which names the field, and InputError."""
+        try:
+            return self._command.main(self.arguments(texts), self._command.name, standalone_mode=False)
+        except click.ClickException as problem:
+            option = getattr(problem, "param", None)
+            name = option.name if option is not None else _named(problem.message, self.fields)
+            match = _EXPECTED.fullmatch(problem.message)
+            expected = problem.message if match is None else match["expected"]
+            raise ParameterError(name, short_repr(texts.get(name, "")), expected) from problem
+
+    def arguments(self, texts: Mapping[str, str]) -> list[str]:
+        """The options with these values as a command line has them."""
+        arguments: list[str] = []
+        for field in self.fields:
+            text = texts.get(field.name)
+            if text is None:
+                continue
+            values = [part.strip() for part in text.split(",")] if field.is_list else [text]
+            arguments += [field.flag] if field.is_flag else [f"{field.flag}={value}" for value in values]
+        return arguments
+
+    def command_line(self, texts: Mapping[str, str]) -> str:
+        """The options as they are typed."""
+        return shlex.join(self.arguments(texts))
+
+
+def _field(option: click.Parameter) -> FormField:
+    assert isinstance(option, click.Option)
+    assert option.name is not None
+    is_flag, is_multiple = bool(option.is_flag), bool(option.multiple)
+    default = "" if is_flag or is_multiple or not isinstance(option.default, int | float) else f"{option.default:g}"
+    return FormField(
+        option.name,
+        option.opts[0],
+        (option.help or "").removesuffix(".").split("; may be repeated")[0] + ".",
+        option.metavar or "",
+        default,
+        is_flag,
+        is_multiple and option.callback is None,
+    )
+
+
+def _named(message: str, fields: tuple[FormField, ...]) -> str:
+    """The field whose option a message begins with."""
+    return next((field.name for field in fields if message.startswith((f"{field.flag}:", f"{field.flag} "))), "request")

@@ -1,0 +1,246 @@
+"""The plans of this session. They are results of jobs, so their number and bytes have a bound.
+
+An id is a digest of the request and of the cluster, so that the same request on the same cluster is the same plan. A
+link has the request besides: it makes the plan again if it has been dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from kframe.plugin import KframeError, ParameterError
+from kframe.plugin.columns import Int64, Ragged
+from kframe.plugin.commands import PluginSettings, chosen_terms, goal_options, limit_options, term_options
+from kframe.plugin.live import Progress
+from kframe.plugin.plans import (
+    GeneratedPlanDocument,
+    Plan,
+    PlanProposal,
+    PlanRequest,
+    PlanReview,
+    PreparedPlan,
+    StageManifest,
+    StageRequest,
+    Stamp,
+    page_values,
+    plan,
+    plan_lines,
+    report_document,
+    resolve_plan,
+    stage_plan,
+)
+from kframe.plugin.settings import short_repr
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.jobs.jobs import Jobs
+from kframe_console.plans.forms import OptionForm
+from kframe_console.sources.reading import Reading
+
+#: Bytes of a struct in memory for each byte of its JSON, about.
+_STRUCT_BYTES: Final = 4
+_ID_DIGITS: Final = 16
+
+
+class PlanLink(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Names a plan: its id, and its request as a query, which makes it again."""
+
+    plan: str
+    request: str = ""
+
+
+def _goals(*, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        return {**goals, **chosen_terms(PluginSettings(), goal, cost_terms)}
+    except KframeError as problem:
+        names = ", ".join(filter(None, (goal, *cost_terms)))
+        raise ParameterError("goal", short_repr(names), f"those of plugins: {problem}") from problem
+
+
+#: What a plan is to do, and the limits of its stages.
+GOALS: Final = OptionForm("generate", _goals, goal_options, term_options)
+LIMITS: Final = OptionForm("stage", lambda *, limits: limits, limit_options, parameters=PlanLink)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredPlan:
+    """A generated plan without its snapshot. ``before`` (k,) are the replicas of its partitions at that time,
+    ``adding`` and ``removing`` what it copies and deletes."""
+
+    id: str
+    texts: Mapping[str, str]
+    plan: Plan
+    before: Ragged
+    adding: Ragged
+    removing: Ragged
+    stamp: Stamp
+    document: GeneratedPlanDocument
+    page: Mapping[str, Any]
+    made_at: datetime
+
+    @property
+    def query(self) -> str:
+        """The request as a query."""
+        return urlencode(self.texts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts, about."""
+        targets = self.plan.targets
+        lists = (targets.replicas, self.before, self.adding, self.removing)
+        arrays = (targets.topic, targets.partition, *(array for each in lists for array in (each.values, each.offsets)))
+        documents = len(msgspec.json.encode(self.document)) + len(msgspec.json.encode(self.page))
+        return sum(array.nbytes for array in arrays) + _STRUCT_BYTES * documents
+
+    def lines(self) -> Iterator[str]:
+        """The file that ``kafka-reassign-partitions`` reads."""
+        return plan_lines(self.plan, self.stamp)
+
+
+#: Compares two plans.
+Comparison: TypeAlias = Callable[["StoredPlan", "StoredPlan"], Any]
+#: The bytes of a replica of each row of a snapshot; None: they are unknown.
+Sizes: TypeAlias = Callable[[Snapshot], Int64 | None]
+
+
+def no_sizes(_snapshot: Snapshot) -> None:
+    """The sizes are unknown."""
+
+
+class Plans:
+    """Makes plans and finds them again."""
+
+    def __init__(self, jobs: Jobs, sizes: Sizes) -> None:
+        self._jobs = jobs
+        self._sizes = sizes
+
+    def stored(self) -> list[StoredPlan]:
+        """The plans that are retained, the last used first."""
+        return [result for result in self._jobs.results() if isinstance(result, StoredPlan)]
+
+    def id_of(self, reading: Reading, texts: Mapping[str, str]) -> str:
+        """The id of the plan for a request on the cluster of a reading."""
+        identity = [reading.digest, *texts.items()]
+        return hashlib.sha256(msgspec.json.encode(identity)).hexdigest()[:_ID_DIGITS]
+
+    def find(self, link: PlanLink, reading: Reading) -> tuple[str, Mapping[str, str]]:
+        """Id and request of the plan that a link names, on the present cluster if it was dropped.
+
+        Raises ParameterError for an unknown plan without its request.
+        """
+        known: StoredPlan | None = self._jobs.known(("plan", link.plan))
+        if known is not None:
+            return known.id, known.texts
+        if not link.request:
+            raise ParameterError("plan", short_repr(link.plan), "the id of a plan of this session, or its request too")
+        texts = request_texts(link.request)
+        return self.id_of(reading, texts), texts
+
+    def generated(self, reading: Reading, link: PlanLink) -> StoredPlan:
+        """The plan that a link names. Raises Unfinished while it is made, and InputError for what cannot be planned."""
+        plan_id, texts = self.find(link, reading)
+        title = f"Generate a plan: {GOALS.command_line(texts)}"
+        return self._jobs.result(
+            ("plan", plan_id), title, lambda progress: self.make(reading, plan_id, texts, progress), _nbytes
+        )
+
+    def compared(self, reading: Reading, left: PlanLink, right: PlanLink, compare: Comparison) -> Any:
+        """What ``compare`` returns for two plans. Raises Unfinished and InputError."""
+        found = [self.find(link, reading) for link in (left, right)]
+
+        def compute(progress: Progress) -> Any:
+            return compare(*(self.make(reading, plan_id, texts, progress) for plan_id, texts in found))
+
+        key = ("comparison", *(plan_id for plan_id, _ in found))
+        return self._jobs.result(key, "Compare two plans", compute, _struct_nbytes)
+
+    def prepared(self, reading: Reading, link: PlanLink, limits: Mapping[str, str]) -> PreparedPlan:
+        """A plan as it is executed: in the stages of these limits, or in one without any. Raises Unfinished."""
+        plan_id, texts = self.find(link, reading)
+        request = LIMITS.request(limits)
+
+        def compute(progress: Progress) -> PreparedPlan:
+            stored = self.make(reading, plan_id, texts, progress)
+            if not limits:
+                return PreparedPlan.single_stage(stored.plan, stored.stamp)
+            manifest = self._stages(reading, stored, request)
+            return replace(PreparedPlan.of_manifest(manifest, stored.plan.name), stamp=stored.stamp)
+
+        key = ("prepared", plan_id, reading.digest, *limits.items())
+        return self._jobs.result(key, f"Prepare plan {plan_id}", compute, lambda staged: 500 * len(staged.plan))
+
+    def staged(self, reading: Reading, link: PlanLink, limits: Mapping[str, str]) -> StageManifest:
+        """The stages of a plan within limits, on the present cluster. Raises Unfinished and InputError."""
+        plan_id, texts = self.find(link, reading)
+        request = LIMITS.request(limits)
+
+        def compute(progress: Progress) -> StageManifest:
+            return self._stages(reading, self.make(reading, plan_id, texts, progress), request)
+
+        key = ("stages", plan_id, reading.digest, *limits.items())
+        return self._jobs.result(key, f"Put plan {plan_id} in stages", compute, _struct_nbytes)
+
+    def make(self, reading: Reading, plan_id: str, texts: Mapping[str, str], progress: Progress) -> StoredPlan:
+        """The plan with this id, made now unless it is retained. Raises InputError."""
+        known: StoredPlan | None = self._jobs.known(("plan", plan_id))
+        if known is not None:
+            return known
+        return _stored(plan_id, texts, plan(reading.snapshot, self.check(reading, texts), progress=progress))
+
+    def check(self, reading: Reading, texts: Mapping[str, str]) -> PlanRequest:
+        """The request of these texts. Known sizes are balanced, unless a goal has its own. Raises InputError."""
+        request = GOALS.request(texts)
+        return PlanRequest(**request, weights=None if request.get("goal") else self._sizes(reading.snapshot))
+
+    def _stages(self, reading: Reading, stored: StoredPlan, request: Mapping[str, Any]) -> StageManifest:
+        checked = resolve_plan(stored.plan, reading.snapshot)
+        return stage_plan(checked, StageRequest(**request, weights=self._sizes(reading.snapshot))).manifest
+
+
+def request_texts(query: str) -> dict[str, str]:
+    """The request that a query has. Raises ParameterError."""
+    try:
+        pairs = dict(parse_qsl(query, strict_parsing=True, max_num_fields=len(GOALS.fields)))
+    except ValueError as problem:
+        raise ParameterError("request", short_repr(query), "the fields of a plan as a query") from problem
+    unknown = pairs.keys() - {field.name for field in GOALS.fields}
+    if unknown:
+        raise ParameterError("request", short_repr(min(unknown)), "a field of a plan")
+    return GOALS.texts(pairs)
+
+
+def _stored(plan_id: str, texts: Mapping[str, str], proposal: PlanProposal) -> StoredPlan:
+    generated = proposal.plan
+    checked = resolve_plan(generated, proposal.problem.snapshot, one_rack=proposal.problem.request.one_rack)
+    stamp = checked.stamp()
+    digest = hashlib.sha256()
+    for part in plan_lines(generated, stamp):
+        digest.update(part.encode())
+    page = page_values(PlanReview.of_proposal(proposal, checked), digest.hexdigest(), count=0)
+    del page["generated"]
+    return StoredPlan(
+        plan_id,
+        texts,
+        generated,
+        checked.origin,
+        checked.adding,
+        checked.removing,
+        stamp,
+        report_document(proposal),
+        page,
+        datetime.now(UTC),
+    )
+
+
+def _nbytes(stored: StoredPlan) -> int:
+    return stored.nbytes
+
+
+def _struct_nbytes(content: Struct) -> int:
+    return _STRUCT_BYTES * len(msgspec.json.encode(content))
