@@ -33,7 +33,6 @@ from kframe.plugin.plans import (
     page_values,
     plan,
     plan_lines,
-    report_document,
     resolve_plan,
     stage_plan,
 )
@@ -222,7 +221,9 @@ def _stored(plan_id: str, texts: Mapping[str, str], proposal: PlanProposal) -> S
     digest = hashlib.sha256()
     for part in plan_lines(generated, stamp):
         digest.update(part.encode())
-    page = page_values(PlanReview.of_proposal(proposal, checked), digest.hexdigest(), count=0)
+    review = PlanReview.of_proposal(proposal, checked)
+    assert review.generated is not None
+    page = page_values(review, digest.hexdigest(), count=0)
     del page["generated"]
     return StoredPlan(
         plan_id,
@@ -232,7 +233,7 @@ def _stored(plan_id: str, texts: Mapping[str, str], proposal: PlanProposal) -> S
         checked.adding,
         checked.removing,
         stamp,
-        report_document(proposal),
+        review.generated,
         page,
         datetime.now(UTC),
     )
