@@ -22,6 +22,7 @@ from kframe.plugin.commands import (
     plugin_options,
     progress,
     reading_options,
+    weights_option,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--audit-log", type=NamedPath(dir_okay=False), metavar="FILE", help="Append a line for each write.")
 @click.option("--allow-execute", is_flag=True, help="Let users change the cluster; needs --audit-log.")
 @click.option(
+    "--bootstrap-server",
+    metavar="HOST:PORT,...",
+    help="Brokers that execute plans; those of SOURCE if it is kafka://HOST:PORT.",
+)
+@weights_option
+@click.option(
     "--new-user",
     metavar="NAME",
     callback=_new_user,
@@ -119,13 +126,16 @@ def command(
     plain_http: bool,
     audit_log: Path | None,
     allow_execute: bool,
+    bootstrap_server: str | None,
+    weights: Any,
     plugins: PluginSettings,
 ) -> None:
     """Show a cluster in the browser: its brokers, topics and partitions, and why each partition has its leader.
 
     SOURCE is a snapshot, a dump or output of Kafka's tools, or metadata.log.dir of a KRaft node, with all of its
     history; or a live cluster, by zookeeper://HOST:PORT[/chroot] with --config, or with --command-config
-    kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only read.
+    kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only read, unless --allow-execute lets
+    users execute plans: each is confirmed, logged, and recorded in a journal beside the audit log.
 
     The pages are served on this machine alone, unless --listen names another address: then users log in, by --users,
     --tokens, --oidc or --client-ca.
@@ -135,7 +145,15 @@ def command(
             f"found no SOURCE, expected a snapshot, a directory or a URL, such as the bundled {example()}"
         )
     from kframe_console.application import application
-    from kframe_console.launch import LaunchOptions, checked_options, login_of, settings_of, url_of
+    from kframe_console.launch import (
+        LaunchOptions,
+        checked_options,
+        executions_of,
+        login_of,
+        settings_of,
+        sizes_of,
+        url_of,
+    )
     from kframe_console.security.audit import AuditLog
     from kframe_console.serving import listening_socket, serve
 
@@ -146,8 +164,20 @@ def command(
     login, oidc_login = login_of(options)
     audit = AuditLog(audit_log)
     opened = _opened(source, reading, (config, command_config), plugins, refresh)
+    sizes = sizes_of(weights)
+    if weights is not None:
+        sizes(opened.reading("").snapshot)  # An unusable file is refused now, not by the first plan.
+    executions = executions_of(options, source, bootstrap_server, command_config, plugins)
     listener = listening_socket(address.host, address.port)
-    app = application(opened, settings_of(options, address), login, oidc_login, audit)
+    app = application(
+        opened,
+        settings_of(options, address),
+        login,
+        oidc_login,
+        audit,
+        sizes=sizes,
+        executions=executions,
+    )
     url = url_of(options, address.host, listener.getsockname()[1])
     click.echo(f"kframe console of {opened.name}: {url} (Ctrl-C ends it)")
     if browser:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kframe.plugin import ConfigError
+from kframe.plugin.columns import Int64
+from kframe.plugin.commands import PluginSettings, client_properties, is_url
+from kframe.plugin.plans import read_weights
 from kframe.plugin.settings import parse_whole, short_repr
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.plans.executions import Executions
+from kframe_console.plans.session import Sizes, no_sizes
 from kframe_console.security.identities import StoredCredentials
 from kframe_console.security.login import LoginPolicy
 from kframe_console.security.oidc import OidcLogin, oidc_settings
 from kframe_console.serving import TlsFiles
 from kframe_console.settings import ConsoleSettings
+
+_KAFKA: Final = "kafka://"
 
 
 class ListenAddress(NamedTuple):
@@ -96,6 +104,36 @@ def settings_of(options: LaunchOptions, address: ListenAddress) -> ConsoleSettin
     """The settings of the console. With a login any name of the host is allowed: no other site has its users."""
     hosts = () if options.has_login else (*ConsoleSettings().hosts, address.host)
     return ConsoleSettings(hosts=hosts, allow_execute=options.allow_execute)
+
+
+def executions_of(
+    options: LaunchOptions, source: object, brokers: str | None, command_config: Path | None, plugins: PluginSettings
+) -> Executions | None:
+    """What executes plans on these brokers, or on those of the source. None without ``--allow-execute``, and for a
+    source that is not live. Raises ConfigError without brokers."""
+    if not options.allow_execute or options.audit_log is None or not is_url(source):
+        return None
+    url = f"{_KAFKA}{brokers}" if brokers else str(source)
+    if not url.startswith(_KAFKA):
+        raise ConfigError("--allow-execute", f"{source} without --bootstrap-server", "the brokers of the cluster")
+    registry, properties = plugins.registry(), client_properties(command_config)
+    return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)
+
+
+def sizes_of(weights: Any) -> Sizes:
+    """The sizes in a file; unknown without one. The sizes of the last snapshot are retained."""
+    if weights is None:
+        return no_sizes
+    known: list[tuple[Snapshot, Int64]] = []
+
+    def sizes(snapshot: Snapshot) -> Int64:
+        for last, read in known:
+            if last is snapshot:
+                return read
+        known[:] = [(snapshot, read_weights(weights, snapshot))]
+        return known[0][1]
+
+    return sizes
 
 
 def url_of(options: LaunchOptions, host: str, port: int) -> str:

@@ -95,6 +95,8 @@ def test_new_user_is_a_line_of_a_users_file(tmp_path: Path) -> None:
         (["kafka://h:1", "--config", str(HEALTHY)], "--config has settings for ZooKeeper"),
         ([str(HEALTHY), "--config", str(HEALTHY)], "--config and --command-config are for the URL of a live cluster"),
         ([str(HEALTHY), "--refresh", "0"], "--refresh"),
+        ([str(HEALTHY), "--weights", "none.csv"], "none.csv"),
+        ([str(HEALTHY), "--allow-execute"], "--allow-execute: found no --audit-log, expected --audit-log FILE"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
