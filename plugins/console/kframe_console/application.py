@@ -82,9 +82,7 @@ class Console:
     def context(self, at: str, user: Identity) -> PageContext:
         """What a page is made of. Raises InputError for a position that there is not."""
         reading = self.source.reading(at)
-        return PageContext(
-            self.source, reading, self.cache, self.rows, self.jobs, self.plans, self.executions, user
-        )
+        return PageContext(self.source, reading, self.cache, self.rows, self.jobs, self.plans, self.executions, user)
 
 
 def application(
