@@ -109,6 +109,7 @@ def test_hostile_requests_are_answered_with_a_status(port: int, request_bytes: b
     assert b"Traceback" not in response
 
 
+@pytest.mark.extended  # Half a minute: the bound on heads.
 def test_client_that_completes_no_head_is_disconnected(
     kraft_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
