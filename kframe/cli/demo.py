@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from kframe.cli.demo_log import BUNDLED_LOG, show_log
 from kframe.cli.demo_move import show_move
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import plain
+from kframe.cli.report import check_page, force_option, report_option, write_page
 from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
 from kframe.model.texts import counted
@@ -19,6 +21,7 @@ from kframe.model.texts import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kframe.pages.parts import Part
     from kframe.snapshot import Snapshot
     from kframe.whatif import Outcome, WhatIf
 
@@ -38,7 +41,9 @@ _BROKERS_SHOWN: Final = 6
     "--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Partitions of the large cluster."
 )
 @click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Brokers of the large cluster.")
-def command(source: Path | None, partitions: int, brokers: int) -> None:
+@report_option
+@force_option
+def command(source: Path | None, partitions: int, brokers: int, page: Path | None, force: bool) -> None:
     """Fail a broker of a real cluster, move partitions of it, show how brokers of a real KRaft cluster failed, then
     fail a broker of a million-partition cluster.
 
@@ -49,28 +54,54 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
     from kframe.snapshot import Health, generate, read_snapshot
 
+    check_page(page, force=force)
     path = BUNDLED if source is None else source
     health = Health(under_replicated=0.01, preferred_replica_imbalance=0.02, unclean=0.05, min_insync=2)
     console = Console()
-    watch = Stopwatch(console)
-    console.print(f"\n[bold]1. {path.name}[/bold]")
+    watch, report = Stopwatch(console), _Report()
+    report.begin(console, f"1. {path.name}")
     with watch.phase("read the snapshot"):
         real = read_snapshot(path)
-    _show(console, watch, real)
-    console.print(f"\n[bold]2. {path.name}: partitions move[/bold]")
-    show_move(console, watch, real)
-    console.print(f"\n[bold]3. {BUNDLED_LOG.name}: the metadata log of a KRaft cluster[/bold]")
-    show_log(console, watch)
-    console.print(f"\n[bold]4. {counted(partitions, 'partition')} on {counted(brokers, 'broker')}, generated[/bold]")
+    report.parts += _show(console, watch, real)
+    report.begin(console, f"2. {path.name}: partitions move")
+    report.parts += show_move(console, watch, real)
+    report.begin(console, f"3. {BUNDLED_LOG.name}: the metadata log of a KRaft cluster")
+    report.parts += show_log(console, watch, captured=page is not None)
+    report.begin(console, f"4. {counted(partitions, 'partition')} on {counted(brokers, 'broker')}, generated")
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
-    _show(console, watch, large)
+    report.parts += _show(console, watch, large)
     console.print(f"\nThe phases took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help")
     console.print(f"Or explore the snapshot: kframe whatif sweep {path}\n", soft_wrap=True, highlight=False)
+    report.write(page, watch)
 
 
-def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
-    """Fail the broker with the most leaders. Print the outcome."""
+class _Report:
+    """The parts of the page, by chapter."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+
+    def begin(self, console: Console, title: str) -> None:
+        """Begin a chapter."""
+        from kframe.pages.parts import SectionPart
+
+        console.print(f"\n[bold]{title}[/bold]")
+        self.parts.append(SectionPart(title))
+
+    def write(self, page: Path | None, watch: Stopwatch) -> None:
+        """Write the page, if there is a path, with the duration of each phase. Raises InputError."""
+        from kframe.pages.parts import FactsPart, Heading, PageContent
+        from kframe.pages.render import document
+
+        if page is not None:
+            phases = FactsPart([(label, f"{took_ms / 1000:.3f} s") for label, took_ms in watch.phases])
+            write_page(page, document(PageContent(Heading("kframe demo", phases), self.parts)))
+
+
+def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> list[Part]:
+    """Fail the broker with the most leaders. Print the outcome, and return the parts of its page."""
+    from kframe.pages.parts import FactsPart
     from kframe.whatif import WhatIf
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 
@@ -87,7 +118,9 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     for step in outcome.steps:
         for timeline_event in step.events:
             console.print(f"  {timeline_event.text()}")
-    _explain_partition(console, outcome, whatif)
+    heading = outcome.heading()
+    facts = FactsPart([("what if", heading.title), *heading.facts.rows])
+    return [facts, *outcome.parts(), *_explain_partition(console, outcome, whatif)]
 
 
 def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
@@ -149,19 +182,23 @@ def _brokers_table(outcome: Outcome) -> Any:
     return table
 
 
-def _explain_partition(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
+def _explain_partition(console: Console, outcome: Outcome, whatif: WhatIf) -> Iterator[Part]:
     """Explain for one partition why it has its leader, or none."""
     import numpy as np
+
+    from kframe.pages.parts import TextPart
 
     changes = outcome.changes
     indexes = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
     for index in indexes[:1].tolist():
         topic, partition = changes.topic_names[int(changes.topic[index])], int(changes.partition[index])
         decision = whatif.explain(topic, partition).before
-        console.print(f"\n  Why? {topic}-{partition}: {decision.text}", highlight=False, soft_wrap=True)
-        for candidate in decision.candidates:
-            line = f"    broker {candidate.broker_id}: {candidate.outcome}; {candidate.reason}"
-            console.print(line, highlight=False, soft_wrap=True)
+        question = f"Why? {topic}-{partition}: {decision.text}"
+        candidates = [f"broker {each.broker_id}: {each.outcome}; {each.reason}" for each in decision.candidates]
+        console.print(f"\n  {question}", highlight=False, soft_wrap=True)
+        for line in candidates:
+            console.print(f"    {line}", highlight=False, soft_wrap=True)
+        yield TextPart(question, "\n".join(candidates))
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shlex
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kframe.cli.stopwatch import Stopwatch
+    from kframe.pages.parts import Part
 
 #: The bundled log, a folder of the package.
 BUNDLED_LOG: Final = Path(kframe.__file__).parent / "snapshot" / "examples" / "kafka-4.4-broker-failure"
@@ -41,20 +44,33 @@ _COMMANDS: Final = (
 )
 
 
-def show_log(console: Console, watch: Stopwatch) -> None:
-    """Run commands of ``kframe log`` on the bundled log. Name the plugin if it is not installed."""
+def show_log(console: Console, watch: Stopwatch, *, captured: bool = False) -> list[Part]:
+    """Run commands of ``kframe log`` on the bundled log. Name the plugin if it is not installed.
+
+    Returns what they have printed, if it is ``captured``.
+    """
     from kframe.cli.app import cli
+    from kframe.pages.parts import NotesPart, TextPart
 
     log = cli.get_command(click.get_current_context(), "log")
     if log is None:
         plugin = plugin_of_command("log")
         hint = "" if plugin is None else plugin.hint()
         console.print(f"  kframe log reads it. {hint}", markup=False, highlight=False, soft_wrap=True)
-        return
+        return [NotesPart((f"kframe log reads it. {hint}",))]
+    parts: list[Part] = []
     start_ms = watch.clock.now_ms()
     for title, name, arguments in _COMMANDS:
         command = [name, str(BUNDLED_LOG), *arguments]
         console.print(f"\n{title}", highlight=False, soft_wrap=True)
-        console.print(f"$ {shlex.join(['kframe', 'log', *command])}", markup=False, highlight=False, soft_wrap=True)
-        log.main(command, prog_name="kframe log", standalone_mode=False)
+        line = f"$ {shlex.join(['kframe', 'log', *command])}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        if not captured:
+            log.main(command, prog_name="kframe log", standalone_mode=False)
+            continue
+        with redirect_stdout(io.StringIO()) as output:
+            log.main(command, prog_name="kframe log", standalone_mode=False)
+        click.echo(output.getvalue(), nl=False)
+        parts.append(TextPart(title, f"{line}\n{output.getvalue()}"))
     watch.add(f"{len(_COMMANDS)} commands", watch.clock.now_ms() - start_ms)
+    return parts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from kframe.model.texts import counted
 
@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
     from kframe.cli.stopwatch import Stopwatch
     from kframe.model.cluster import PartitionView
+    from kframe.pages.parts import Part
     from kframe.snapshot import Snapshot
     from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, WhatIf
 
+_COLUMNS: Final = ("stored", "assigned", "adding", "removing", "ISR", "leader")
+_NONE: Final = "No healthy partition has as many other brokers as replicas."
 
-def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
-    """Move all partitions off the brokers of one partition, and follow that partition."""
+
+def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> list[Part]:
+    """Move all partitions off the brokers of one partition, and follow that partition. Returns the parts of a page."""
+    from kframe.pages.parts import NotesPart, TablePart
     from kframe.plans.generate.broker_replacement import replacement_brokers, replacement_plan
     from kframe.whatif import WhatIf
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
@@ -26,17 +31,20 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     whatif = WhatIf.of(engine)
     partition = _movable_partition(whatif)
     if partition is None:
-        console.print("  No healthy partition has as many other brokers as replicas.")
-        return
+        console.print(f"  {_NONE}")
+        return [NotesPart((_NONE,))]
     replacements = replacement_brokers(whatif.cluster, sorted(partition.replicas))
     plan, timeline = replacement_plan(whatif.cluster, replacements), engine.follow(partition.topic, partition.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
     with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
         outcome = whatif.reassign(plan)
     console.print()
-    console.print(_timeline_table(f"{partition.topic}-{partition.partition} on its way", timeline))
+    title = f"{partition.topic}-{partition.partition} on its way"
+    console.print(_timeline_table(title, timeline))
     if outcome.reassignment is not None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in _timeline_rows(timeline)]
+    return [TablePart(title, _COLUMNS, rows, len(rows)), *outcome.parts()]
 
 
 def _movable_partition(whatif: WhatIf) -> PartitionView | None:
@@ -55,14 +63,18 @@ def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")
-    for name in ("stored", "assigned", "adding", "removing", "ISR"):
-        table.add_column(name)
-    table.add_column("leader", justify="right")
+    for name in _COLUMNS:
+        table.add_column(name, justify="right" if name == "leader" else "left")
+    for row in _timeline_rows(timeline):
+        table.add_row(*row)
+    return table
+
+
+def _timeline_rows(timeline: PartitionTimeline) -> Iterator[tuple[str, ...]]:
     for state in timeline.entries:
         view = state.view
         lists = (view.replicas, view.adding_replicas, view.removing_replicas, view.isr)
-        table.add_row(state.description, *(_ids(ids) or "–" for ids in lists), str(view.leader))
-    return table
+        yield state.description, *(_ids(ids) or "–" for ids in lists), str(view.leader)
 
 
 def _totals(impact: Impact, result: ReassignmentResult) -> str:

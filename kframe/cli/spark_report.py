@@ -10,6 +10,7 @@ import click
 
 from kframe.cli.numbers import limit_of
 from kframe.cli.output import OutputTable, output_option, rows_document
+from kframe.cli.report import check_page, force_option, report_option, write_page
 from kframe.cli.spark_fleet import LeftOutClusters
 from kframe.cli.spark_session import SparkSettings, spark_options
 from kframe.cli.studies import PATH
@@ -41,23 +42,35 @@ _WIDE: Final = frozenset(
 @click.option(
     "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
 )
-@limit_of(20, "Rows that a table and --plot show, the worst first")
+@limit_of(20, "Rows that a table, --plot and --report show, the worst first")
 @click.option(
     "--plot", type=PATH, metavar="FILE", help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png."
 )
-@click.option("--force", is_flag=True, help="Replace an existing FILE of --plot.")
+@report_option
+@force_option
 @spark_options
 @output_option
-def report(folder: str, by: str, limit: int, plot: Path | None, force: bool, spark: SparkSettings, output: str) -> None:
+def report(
+    folder: str,
+    by: str,
+    limit: int,
+    plot: Path | None,
+    page: Path | None,
+    force: bool,
+    spark: SparkSettings,
+    output: str,
+) -> None:
     """Sum up the results that kframe spark failover and requests wrote to DIR, the worst first.
 
     By cluster: the impact of each scenario, the state of the cluster after it, and its leader skew. By broker and by
     rack: loads before and after, and requests. By topic: changes.
     """
     from kframe.pages.figures import new_figure
-    from kframe.spark.report import REPORTS, write_plot, written
+    from kframe.pages.render import document as page_document
+    from kframe.spark.report import REPORTS, page_of, write_plot, written
     from kframe.whatif.files import PICTURES, check_file
 
+    check_page(page, force=force)
     if plot is not None:
         check_file(plot, PICTURES, force=force)
         new_figure(1, 1)  # Report a missing matplotlib before Spark starts.
@@ -76,3 +89,7 @@ def report(folder: str, by: str, limit: int, plot: Path | None, force: bool, spa
     if plot is not None:
         worst = REPORTS["cluster"].ordered(played).limit(limit).toLocalIterator()
         write_plot([row.asDict() for row in worst], plot)
+    if page is not None:
+        worst_rows = [row.asDict() for row in ordered.limit(limit).toLocalIterator()]
+        content = page_of(by, folder, worst_rows, ordered.count(), left_out.parts())
+        write_page(page, page_document(content))

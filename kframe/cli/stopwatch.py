@@ -18,7 +18,13 @@ class Stopwatch:
 
         self.clock = SystemClock()
         self._console = console
-        self.total_ms = 0.0
+        self.phases: list[tuple[str, float]] = []
+        """The phases that have ended, with their milliseconds."""
+
+    @property
+    def total_ms(self) -> float:
+        """The duration of all phases."""
+        return sum(took_ms for _, took_ms in self.phases)
 
     @contextmanager
     def phase(self, label: str) -> Iterator[None]:
@@ -30,7 +36,7 @@ class Stopwatch:
 
     def add(self, label: str, took_ms: float) -> None:
         """Add a phase that has ended, and print its duration."""
-        self.total_ms += took_ms
+        self.phases.append((label, took_ms))
         self.print_time(label, took_ms)
 
     def print_time(self, label: str, took_ms: float) -> None:

@@ -83,7 +83,58 @@ class NotesPart:
     texts: Sequence[str]
 
 
-Part: TypeAlias = FactsPart | TablePart | BarsPart | HeatPart | SpansPart | NotesPart
+@dataclass(frozen=True, slots=True)
+class SectionPart:
+    """The title of the parts that follow."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text as a terminal shows it."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineValue:
+    """From ``start`` to ``end``, in seconds, something had a value."""
+
+    start: float
+    end: float
+    value: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePart:
+    """For each label its spans, on an axis of seconds with ``marks``. Equal values have equal colours."""
+
+    title: str
+    rows: Sequence[tuple[str, Sequence[TimelineValue]]]
+    marks: Sequence[tuple[float, str]]
+
+    @property
+    def begin(self) -> float:
+        """The first second of the axis."""
+        return min((span.start for _, spans in self.rows for span in spans), default=0.0)
+
+    @property
+    def seconds(self) -> float:
+        """The length of the axis."""
+        return max((span.end for _, spans in self.rows for span in spans), default=0.0) - self.begin or 1.0
+
+    @property
+    def values(self) -> list[str]:
+        """The values in the order of their colours."""
+        return sorted({span.value for _, spans in self.rows for span in spans})
+
+
+Part: TypeAlias = (
+    FactsPart | TablePart | BarsPart | HeatPart | SpansPart | NotesPart | SectionPart | TextPart | TimelinePart
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,18 @@ from jinja2.loaders import BaseLoader, ChoiceLoader
 
 from kframe import __version__
 from kframe.pages.heat import heat_cells, heat_image, heat_range
-from kframe.pages.parts import BarsPart, FactsPart, HeatPart, NotesPart, PageContent, SpansPart, TablePart
+from kframe.pages.parts import (
+    BarsPart,
+    FactsPart,
+    HeatPart,
+    NotesPart,
+    PageContent,
+    SectionPart,
+    SpansPart,
+    TablePart,
+    TextPart,
+    TimelinePart,
+)
 from kframe.pages.text import cell_text
 
 _KINDS: Final = {
@@ -20,6 +31,9 @@ _KINDS: Final = {
     HeatPart: "heat",
     SpansPart: "spans",
     NotesPart: "notes",
+    SectionPart: "section",
+    TextPart: "text",
+    TimelinePart: "timeline",
 }
 
 

@@ -1,7 +1,9 @@
-"""A running controller of a ZooKeeper cluster, as servers and tests call it."""
+"""Running controllers, as servers, programs and tests call them, and what builds them."""
 
 from __future__ import annotations
 
+from kframe.runtime.builder import ControllerBuilder
 from kframe.runtime.controller import Controller, IsrProposal
+from kframe.runtime.kraft_controller import KraftController, KraftControllerBuilder
 
-__all__ = ["Controller", "IsrProposal"]
+__all__ = ["Controller", "ControllerBuilder", "IsrProposal", "KraftController", "KraftControllerBuilder"]

@@ -1,4 +1,4 @@
-"""What a server implements (``Server``), the requests that it passes on, ACLs, quotas, and metrics."""
+"""What a server implements (``Server``), the requests that it passes on, ACLs, quotas, and names of metrics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from kframe.model.authorization import WILDCARD_PRINCIPAL, AccessControlEntry, a
 from kframe.model.delegation_tokens import token_hmac
 from kframe.ports.server import Server
 from kframe.runtime.exposition import labelled, summary
+from kframe.runtime.metrics import TIMERS
 
 __all__ = [
     "CLUSTER",
     "MUTATION_RATE",
+    "TIMERS",
     "UNLIMITED",
     "WILDCARD",
     "WILDCARD_PRINCIPAL",

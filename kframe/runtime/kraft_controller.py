@@ -102,10 +102,13 @@ class KraftController:
 
     # -- brokers: those of an embedded cluster, which send no requests of their own
 
-    def register_broker(self, broker_id: int, rack: str | None = None, *, clean: bool = False) -> Future[int]:
+    def register_broker(
+        self, broker_id: int, rack: str | None = None, *, clean: bool = False, directories: Sequence[UUID] = ()
+    ) -> Future[int]:
         """Register a process of a broker, and unfence it. The result is its broker epoch.
 
-        ``clean``: the process before has stopped in order. It has one directory, that of the process before.
+        ``clean``: the process before has stopped in order. Without ``directories`` it has one, that of the process
+        before.
         """
 
         def event(context: KraftContext) -> ControllerResult[int]:
@@ -120,7 +123,7 @@ class KraftController:
                     for name, (low, high) in ranges
                 ),
                 rack=rack,
-                directories=(UUID(int=_DIRECTORIES + broker_id),),
+                directories=tuple(directories) or (UUID(int=_DIRECTORIES + broker_id),),
                 previous_broker_epoch=former.broker_epoch if clean and former is not None else -1,
             )
             return registration.register_broker(context, request, self._quorum.log_end)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from kframe.errors import InputError
 from kframe.pages.figures import new_figure
+from kframe.pages.parts import BarsPart, FactsPart, Heading, PageContent, Part, TablePart
 from kframe.spark.marks import Marks, pair_of_part
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, REQUESTS, SHARED
 from kframe.spark.row_types import ClusterReportRow, LeftOutCluster, TopicReportRow
@@ -208,6 +210,32 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_title("Impact of the scenarios, the worst first", loc="left")
     figure.legend(loc="outside lower right", ncols=len(_BARS), frameon=False)
     write_figure(figure, path)
+
+
+def page_of(
+    by: str, folder: str, rows: Sequence[Mapping[str, Any]], total_rows: int, left_out: Sequence[LeftOutCluster]
+) -> PageContent:
+    """The page of a report: its first rows, the worst first, of ``total_rows``, with bars where there are leaders."""
+    parts: list[Part] = []
+    if "leaders_before" in REPORTS[by].table.schema.names:
+        bars = [
+            (_bar_label(by, row), row["leaders_before"], row["leaders_after"])
+            for row in rows
+            if row["leaders_before"] is not None and row["leaders_after"] is not None
+        ]
+        parts.append(BarsPart("leaders before (grey) and after (blue)", bars, total_rows))
+    columns = tuple(REPORTS[by].table.schema.names)
+    parts.append(TablePart(f"by {by}, the worst first", columns, rows, total_rows))
+    if left_out:
+        omitted = [asdict(part) for part in left_out]
+        parts.append(TablePart("left out", tuple(omitted[0]), omitted, len(omitted)))
+    facts = FactsPart([("rows", total_rows), ("clusters and scenarios left out", len(left_out))])
+    return PageContent(Heading(f"results in {folder}, by {by}", facts), parts)
+
+
+def _bar_label(by: str, row: Mapping[str, Any]) -> str:
+    entity = f"broker {row['broker_id']}" if by == "broker" else row["rack"] or "no rack"
+    return f"{row['cluster']} {row['scenario']} {entity}"
 
 
 def _label(row: Mapping[str, Any]) -> str:

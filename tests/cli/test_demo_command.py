@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -54,3 +55,21 @@ def test_demo_moves_no_partition_without_free_brokers(tmp_path: Path) -> None:
     result = run(tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
     assert "has as many other brokers as replicas" in result.stdout
+
+
+def test_demo_writes_a_page_of_all_that_it_prints(tmp_path: Path) -> None:
+    page = tmp_path / "demo.html"
+    options = ("--partitions", "100", "--brokers", "5", "--report", page)
+    result = run(*options)
+    assert result.exit_code == 0, result.output
+    text = html.unescape(page.read_text())
+    titles = re.findall(r"<h2>(\d)\. (.+)</h2>", text)
+    assert [number for number, _ in titles] == ["1", "2", "3", "4"]
+    assert "$ kframe log why" in text
+    printed = [line.strip() for line in result.stdout.splitlines() if "broker 3  fenced" in line or "Why? " in line]
+    assert len(printed) > 2
+    assert [line for line in printed if line not in text] == []
+    assert "<script" not in text
+    refused = run(*options)
+    assert refused.exit_code != 0
+    assert "--force" in refused.output

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kframe.pages.render import document
 from kframe.snapshot.generate import Health, generate
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, REQUESTS
-from kframe.spark.report import write_plot
+from kframe.spark.report import REPORTS, page_of, write_plot
+from kframe.spark.row_types import LeftOutCluster
 from kframe.whatif import WhatIf
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
@@ -52,7 +54,8 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
     for cluster, rows in tables.items():
         _write(out, cluster, rows)
 
-    rows_ = _rows("report", out, "--plot", plot)
+    rows_ = _rows("report", out, "--plot", plot, "--report", tmp_path / "worst.html")
+    assert "<td>fail-2</td>" in (tmp_path / "worst.html").read_text()
     expected: Rows = []
     for name, snapshot in (("east", EAST), ("west", WEST)):
         outcome = WhatIf(snapshot).fail(brokers=[2])
@@ -143,6 +146,16 @@ def test_plot_contains_numbers(tmp_path: Path) -> None:
         write_plot(rows, picture)
         drawn = picture.read_text()
         assert [text for text in texts if text not in drawn] == []
+
+
+def test_page_has_the_worst_rows_and_what_is_left_out() -> None:
+    names = REPORTS["rack"].table.schema.names
+    row = dict.fromkeys(names, 0) | {"cluster": "east", "scenario": "fail-2", "rack": None, "leaders_before": 7}
+    text = document(page_of("rack", "out", [row], 9, [LeftOutCluster("west", None, "it has no brokers")]))
+    assert "results in out, by rack" in text
+    assert "east fail-2 no rack: 7 before, 0 after" in text
+    assert "1 of 9 rows" in text
+    assert "it has no brokers" in text
 
 
 def _rows(name: str, *options: Any) -> Rows:

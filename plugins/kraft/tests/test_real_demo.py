@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kframe.pages.parts import FactsPart, Heading, PageContent
+from kframe.pages.render import document
 from verification.kraft.demo.__main__ import PAGE, main
-from verification.kraft.demo.timeline import Span, leaders_at, spans, took_over
+from verification.kraft.demo.timeline import Span, leaders_at, spans, timeline_part, took_over
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,6 +45,17 @@ def test_spans_follow_the_records() -> None:
     assert (took_over(partitions, 1, at(3)), took_over(partitions, 3, at(3))) == (at(5), None)
 
 
+def test_picture_has_a_bar_for_each_span() -> None:
+    part = timeline_part(spans(RECORDS, at(9)), [(at(4), "killed")])
+    assert (part.begin, part.seconds) == (START.timestamp(), 9)
+    page = document(PageContent(Heading("demo", FactsPart(())), [part]))
+    bars = re.findall(r'class="value-(\d)" x="([\d.]+)" y="4" width="([\d.]+)"', page)
+    assert bars == [("0", "120.0", "400.0"), ("1", "520.0", "240.0"), ("1", "760.0", "80.0")]
+    assert "<title>leader 2, ISR [2, 1], leader epoch 1</title>" in page
+    assert "broker 1 leads" in page
+    assert "killed</text>" in page
+
+
 @pytest.mark.real
 @pytest.mark.extended
 def test_demo_writes_a_page(
@@ -63,4 +76,4 @@ def test_demo_writes_a_page(
     ]
     page = PAGE.read_text()
     assert "broker fenced: broker 2" in page
-    assert page.count('class="leader2"') >= 2
+    assert page.count("<title>leader 2,") >= 2

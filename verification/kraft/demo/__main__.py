@@ -10,11 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from kframe.pages.parts import FactsPart, Heading, PageContent, Part, TablePart, TextPart
+from kframe.pages.render import document
 from kframe.testing.waiting import wait_until
 from verification.kafka_wire.broker_metadata import metadata_of
-from verification.kraft.demo.timeline import Span, Step, leaders_at, log_records, seconds, spans, took_over
+from verification.kraft.demo.timeline import (
+    Step,
+    leaders_at,
+    log_records,
+    seconds,
+    spans,
+    timeline_part,
+    took_over,
+)
 from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools
 from verification.zookeeper.commands import RunningCommand, invoke
@@ -22,8 +30,6 @@ from verification.zookeeper.commands import RunningCommand, invoke
 PAGE: Final = Path("build/demo-kraft.html")
 TOPIC, KILLED = "orders", 2
 _SETTINGS: Final = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
-#: Where the bars of the picture begin and end.
-_LEFT, _RIGHT = 70, 850
 
 
 def main() -> None:
@@ -99,36 +105,29 @@ def page(steps: list[Step], directory: Path) -> str:
     steps.append(Step(elected_at, f"kframe ends the session of broker {KILLED}, and elects leaders"))
     steps.sort()
     explained = next(name for name, known in partitions.items() if any(span.leader == KILLED for span in known))
-    environment = Environment(loader=PackageLoader(__package__, "."), autoescape=True, undefined=StrictUndefined)
-    scale = Scale(min(known[0].start for known in partitions.values()), steps[-1].at)
-    return environment.get_template("page.html").render(
-        version=KraftOptions().version,
-        killed=KILLED,
-        steps=seconds(steps),
-        bars=[(name, [scale.bar(span) for span in known]) for name, known in sorted(partitions.items())],
-        marks=[{"x": scale.x(at), "what": what} for at, what in ((killed_at, "killed"), (elected_at, "elected"))],
-        states=[("Before", leaders_at(partitions, killed_at)), ("After", leaders_at(partitions, elected_at))],
-        explained=explained,
-        why=invoke("log", "why", directory, explained, "--time", elected_at.isoformat().replace("+00:00", "Z")).stdout,
-    )
+    moment = elected_at.isoformat().replace("+00:00", "Z")
+    why = invoke("log", "why", directory, explained, "--time", moment)
+    rows = [{"seconds": at, "step": what} for at, what in seconds(steps)]
+    marks = ((killed_at, "killed"), (elected_at, "elected"))
+    facts = [
+        ("brokers", f"three unmodified ones of Kafka {KraftOptions().version}"),
+        ("controller", "kframe, the only one"),
+        ("killed", f"broker {KILLED}"),
+    ]
+    parts: list[Part] = [
+        TablePart("what happened", ("seconds", "step"), rows, len(rows)),
+        timeline_part(partitions, marks),
+        *(
+            _leaders(f"leaders {when}", leaders_at(partitions, at))
+            for when, at in (("before", killed_at), ("after", elected_at))
+        ),
+        TextPart(f"why {explained} has its leader", why.stdout),
+    ]
+    return document(PageContent(Heading("Kafka brokers led by kframe", FactsPart(facts)), parts))
 
 
-class Scale:
-    """Positions of times in the picture."""
-
-    def __init__(self, start: datetime, end: datetime) -> None:
-        self._start = start
-        self._end = end
-
-    def x(self, at: datetime) -> int:
-        """The position of a time."""
-        return round(_LEFT + (_RIGHT - _LEFT) * ((at - self._start) / (self._end - self._start)))
-
-    def bar(self, span: Span) -> dict[str, Any]:
-        """The bar of a span."""
-        x = self.x(span.start)
-        title = f"leader {span.leader}, ISR {list(span.isr)}, leader epoch {span.epoch}"
-        return {"leader": max(span.leader, 0), "x": x, "width": max(self.x(span.end) - x, 1), "title": title}
+def _leaders(title: str, rows: list[dict[str, Any]]) -> TablePart:
+    return TablePart(title, tuple(rows[0]), rows, len(rows))
 
 
 def now() -> datetime:

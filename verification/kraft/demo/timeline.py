@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from kframe.pages.parts import TimelinePart, TimelineValue
 from verification.zookeeper.commands import invoke
 
 NO_LEADER: Final = -1
@@ -72,3 +73,23 @@ def took_over(partitions: dict[str, list[Span]], killed: int, after: datetime) -
 def seconds(steps: Sequence[Step]) -> list[tuple[str, str]]:
     """Seconds since the first step, and what happened."""
     return [(f"{(step.at - steps[0].at).total_seconds():.1f}", step.what) for step in steps]
+
+
+def timeline_part(partitions: dict[str, list[Span]], marks: Iterable[tuple[datetime, str]]) -> TimelinePart:
+    """The picture of all spans, by partition."""
+    rows = [
+        (
+            name,
+            [
+                TimelineValue(
+                    span.start.timestamp(),
+                    span.end.timestamp(),
+                    "no leader" if span.leader == NO_LEADER else f"broker {span.leader} leads",
+                    f"leader {span.leader}, ISR {list(span.isr)}, leader epoch {span.epoch}",
+                )
+                for span in known
+            ],
+        )
+        for name, known in sorted(partitions.items())
+    ]
+    return TimelinePart("the leader of each partition", rows, [(at.timestamp(), what) for at, what in marks])
