@@ -58,7 +58,7 @@ def command(source: Path | None, partitions: int, brokers: int, page: Path | Non
     path = BUNDLED if source is None else source
     health = Health(under_replicated=0.01, preferred_replica_imbalance=0.02, unclean=0.05, min_insync=2)
     console = Console()
-    watch, report = Stopwatch(console), _Report()
+    watch, report = Stopwatch(console), _DemoPage()
     report.begin(console, f"1. {path.name}")
     with watch.phase("read the snapshot"):
         real = read_snapshot(path)
@@ -76,7 +76,7 @@ def command(source: Path | None, partitions: int, brokers: int, page: Path | Non
     report.write(page, watch)
 
 
-class _Report:
+class _DemoPage:
     """The parts of the page, by chapter."""
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from kframe.cli.exits import check_reader
 from kframe.cli.inputs import SOURCE, NamedPath, await_file, awaited_stream, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, awaited, client_properties, opened_cluster
 from kframe.cli.numbers import IDS, DecimalNumber, WholeNumber, broker_ids, limit_option
+from kframe.cli.options import collected
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -51,6 +52,7 @@ __all__ = [
     "check_reader",
     "chosen_terms",
     "client_properties",
+    "collected",
     "emit_heading",
     "emit_record",
     "emit_rows",

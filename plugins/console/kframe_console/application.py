@@ -29,6 +29,8 @@ from kframe_console.security.identities import Identity
 from kframe_console.security.login import Login, LoginPolicy
 from kframe_console.security.oidc import OidcLogin
 from kframe_console.settings import ConsoleSettings
+from kframe_console.sources.controllers import Controllers
+from kframe_console.sources.monitor import ClusterMonitor
 from kframe_console.sources.reading import ClusterSource
 from kframe_console.tables.cache import ResultCache
 from kframe_console.web.actions import Forbidden, action_body, perform
@@ -72,6 +74,7 @@ class Console:
     executions: Executions | None
     tokens: ForgeryTokens
     audit: AuditLog
+    monitor: ClusterMonitor
 
     def view(self, page: Page, request: Request, parameters: Mapping[str, str]) -> View:
         """What templates show around a page."""
@@ -81,8 +84,17 @@ class Console:
 
     def context(self, at: str, user: Identity) -> PageContext:
         """What a page is made of. Raises InputError for a position that there is not."""
-        reading = self.source.reading(at)
-        return PageContext(self.source, reading, self.cache, self.rows, self.jobs, self.plans, self.executions, user)
+        return PageContext(
+            self.source,
+            self.source.reading(at),
+            self.cache,
+            self.rows,
+            self.jobs,
+            self.plans,
+            self.monitor,
+            self.executions,
+            user,
+        )
 
 
 def application(
@@ -94,8 +106,9 @@ def application(
     pages: tuple[Page, ...] = PAGES,
     sizes: Sizes = no_sizes,
     executions: Executions | None = None,
+    controllers: Controllers | None = None,
 ) -> Starlette:
-    """The console of a source. Starting it starts the source.
+    """The console of a source, and of the ``controllers`` that run. Starting it starts the source.
 
     ``sizes`` gives the bytes of replicas, if they are known. ``executions`` executes plans; None: it cannot.
     """
@@ -113,12 +126,15 @@ def application(
         executions if settings.allow_execute else None,
         ForgeryTokens(),
         audit or AuditLog(None),
+        ClusterMonitor(source, controllers),
     )
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         source.start()
+        console.monitor.start()
         yield
+        console.monitor.close()
         if executions is not None:
             executions.close()
         jobs.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -16,7 +17,9 @@ from kframe.plugin.commands import (
     NamedPath,
     PluginSettings,
     SnapshotReading,
+    WholeNumber,
     awaited,
+    collected,
     is_url,
     opened_cluster,
     plugin_options,
@@ -26,7 +29,12 @@ from kframe.plugin.commands import (
 )
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from kframe.plugin.live import ClusterHistory
+    from kframe_console.launch import LaunchOptions, ListenAddress
+    from kframe_console.pages.page import Page
+    from kframe_console.sources.controllers import Controllers
     from kframe_console.sources.reading import ClusterSource
 
 #: A bundled example, relative to the package ``kframe``: the metadata log of a real cluster.
@@ -64,6 +72,39 @@ def _new_user(ctx: click.Context, _option: click.Parameter, name: str | None) ->
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class _Watched(NamedTuple):
+    """The options of what a console shows beside SOURCE, or in its place."""
+
+    metrics: tuple[str, ...]
+    demo: str | None
+    partitions: int
+    brokers: int
+
+
+#: Adds options to the command, which receives them as ``watched``.
+_watch_options: Final = collected(
+    "watched",
+    _Watched,
+    click.option(
+        "--metrics",
+        multiple=True,
+        metavar="URL",
+        help="Also watch a controller, stand-by or shadow, by the pages of its --metrics-listen: http://HOST:PORT.",
+    ),
+    click.option(
+        "--demo",
+        type=click.Choice(("kraft", "zookeeper")),
+        is_flag=False,
+        flag_value="kraft",
+        help="In place of SOURCE, a cluster in this process that you can break, in KRaft mode by default.",
+    ),
+    click.option(
+        "--partitions", type=WholeNumber(1, 2_000_000), default=120, show_default=True, help="Partitions of --demo."
+    ),
+    click.option("--brokers", type=WholeNumber(3, 1_000), default=6, show_default=True, help="Brokers of --demo."),
+)
+
+
 @click.command("console", cls=_ConsoleCommand)
 @click.argument("source", metavar="SOURCE", type=SOURCE, required=False)
 @reading_options
@@ -74,6 +115,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Address of the pages; without a host, this machine alone; port 0 is a free one.",
 )
+@_watch_options
 @click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not.")
 @CONFIG_OPTION
 @COMMAND_CONFIG
@@ -113,6 +155,7 @@ def command(
     source: Any,
     reading: SnapshotReading,
     listen: str,
+    watched: _Watched,
     browser: bool,
     config: Path | None,
     command_config: Path | None,
@@ -137,25 +180,15 @@ def command(
     kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only read, unless --allow-execute lets
     users execute plans: each is confirmed, logged, and recorded in a journal beside the audit log.
 
+    With --metrics and no SOURCE, or http://HOST:PORT as SOURCE, the only page is that of the running controllers.
+
     The pages are served on this machine alone, unless --listen names another address: then users log in, by --users,
     --tokens, --oidc or --client-ca.
     """
-    if source is None:
-        raise click.UsageError(
-            f"found no SOURCE, expected a snapshot, a directory or a URL, such as the bundled {example()}"
-        )
+    source, watched = _checked(source, watched)
     from kframe_console.application import application
-    from kframe_console.launch import (
-        LaunchOptions,
-        checked_options,
-        executions_of,
-        login_of,
-        settings_of,
-        sizes_of,
-        url_of,
-    )
+    from kframe_console.launch import LaunchOptions, checked_options, executions_of, login_of, settings_of, sizes_of
     from kframe_console.security.audit import AuditLog
-    from kframe_console.serving import listening_socket, serve
 
     options = LaunchOptions(
         listen, users, tokens, oidc, tls_cert, tls_key, client_ca, plain_http, audit_log, allow_execute
@@ -163,29 +196,78 @@ def command(
     address = checked_options(options)
     login, oidc_login = login_of(options)
     audit = AuditLog(audit_log)
-    opened = _opened(source, reading, (config, command_config), plugins, refresh)
+    opened = None if source is None else _opened(source, reading, (config, command_config), plugins, refresh)
+    shown = _shown(opened, watched)
     sizes = sizes_of(weights)
-    if weights is not None:
+    if opened is not None and weights is not None:
         sizes(opened.reading("").snapshot)  # An unusable file is refused now, not by the first plan.
     executions = executions_of(options, source, bootstrap_server, command_config, plugins)
-    listener = listening_socket(address.host, address.port)
     app = application(
-        opened,
+        shown.source,
         settings_of(options, address),
         login,
         oidc_login,
         audit,
-        sizes=sizes,
-        executions=executions,
+        shown.pages,
+        sizes,
+        executions,
+        shown.controllers,
     )
-    url = url_of(options, address.host, listener.getsockname()[1])
-    click.echo(f"kframe console of {opened.name}: {url} (Ctrl-C ends it)")
-    if browser:
-        webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
     try:
-        serve(app, listener, options.tls)
+        _serve(app, shown.source.name, options, address, browser)
     finally:
         audit.close()
+
+
+def _serve(app: Starlette, name: str, options: LaunchOptions, address: ListenAddress, browser: bool) -> None:
+    """Serve until a signal; ``browser``: open the pages there. Raises ConfigError."""
+    from kframe_console.launch import url_of
+    from kframe_console.serving import listening_socket, serve
+
+    listener = listening_socket(address.host, address.port)
+    url = url_of(options, address.host, listener.getsockname()[1])
+    click.echo(f"kframe console of {name}: {url} (Ctrl-C ends it)")
+    if browser:
+        webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
+    serve(app, listener, options.tls)
+
+
+def _checked(source: Any, watched: _Watched) -> tuple[Any, _Watched]:
+    """SOURCE and the options, with pages of a controller among these. Raises UsageError unless there is one cluster."""
+    if isinstance(source, str) and source.startswith("http://"):
+        source, watched = None, watched._replace(metrics=(source, *watched.metrics))
+    if (source is not None or watched.metrics) and watched.demo is not None:
+        raise click.UsageError("found --demo beside SOURCE or --metrics, expected one of them")
+    if source is None and watched.demo is None and not watched.metrics:
+        raise click.UsageError(
+            f"found no SOURCE, expected a snapshot, a directory or a URL, such as the bundled {example()}"
+        )
+    return source, watched
+
+
+class _Shown(NamedTuple):
+    """What a console shows."""
+
+    source: ClusterSource
+    pages: tuple[Page, ...]
+    controllers: Controllers | None
+
+
+def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
+    """What a console of a source shows, or one of a demo, or of controllers alone. Raises ConfigError."""
+    from kframe_console.pages import live
+    from kframe_console.routes import PAGES
+    from kframe_console.sources.controllers import ServedControllers
+    from kframe_console.sources.demo.start import demo_source
+    from kframe_console.sources.no_cluster import no_cluster
+
+    if watched.demo is not None:
+        demo = demo_source(watched.demo, watched.partitions, watched.brokers)
+        return _Shown(demo, PAGES, demo)
+    controllers = ServedControllers(watched.metrics) if watched.metrics else None
+    if opened is None:
+        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.PAGE, path="/"),), controllers)
+    return _Shown(opened, PAGES, controllers)
 
 
 def _opened(

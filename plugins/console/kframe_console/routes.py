@@ -7,6 +7,7 @@ from typing import Final
 from kframe_console.pages import (
     brokers,
     executions,
+    live,
     overview,
     partition,
     partitions,
@@ -30,6 +31,7 @@ PAGES: Final[tuple[Page, ...]] = (
     brokers.PAGE,
     topics.PAGE,
     partitions.PAGE,
+    live.PAGE,
     topic.PAGE,
     partition.PAGE,
     whatif.PAGE,
@@ -52,4 +54,5 @@ PAGES: Final[tuple[Page, ...]] = (
     executions.PAGE,
     executions.GOAL_PAGE,
     executions.CHANGE,
+    live.DEMO,
 )

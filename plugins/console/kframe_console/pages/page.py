@@ -12,6 +12,7 @@ from kframe_console.jobs.jobs import Jobs
 from kframe_console.plans.executions import Executions
 from kframe_console.plans.session import Plans
 from kframe_console.security.identities import LOCAL, Identity
+from kframe_console.sources.monitor import ClusterMonitor
 from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.tables.cache import ResultCache
 from kframe_console.tables.table import ColumnTable
@@ -25,7 +26,8 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What a page is made of: a reading of the source, results that pages share, and those of long computations."""
+    """What a page is made of: a reading of the source, results that pages share, those of long computations, and
+    the running controllers."""
 
     source: ClusterSource
     reading: Reading
@@ -35,6 +37,7 @@ class PageContext:
     """Sort orders, filters and selections of rows, which are many: they displace no table."""
     jobs: Jobs
     plans: Plans
+    monitor: ClusterMonitor
     executions: Executions | None = None
     """None: the console executes no plans."""
     user: Identity = LOCAL

@@ -36,7 +36,7 @@ def differences_between(before: Snapshot, after: Snapshot) -> SnapshotDifference
         result.counts[f"{difference.kind} {difference.change}"] += 1
         if len(result.examples) < EXAMPLES_MAX:
             result.examples.append(difference)
-    rows = _common_rows(before, after)
+    rows = common_rows(before, after)
     for name in _NUMBERS:
         old, new = getattr(before.partitions, name), getattr(after.partitions, name)
         if old is not None and new is not None:
@@ -77,7 +77,7 @@ def _taken(lists: Ragged, rows: NDArray[Any]) -> Ragged:
     return lists if len(rows) == len(lists) and bool((rows == np.arange(len(rows))).all()) else lists.take(rows)
 
 
-def _common_rows(before: Snapshot, after: Snapshot) -> tuple[NDArray[Any], NDArray[Any]]:
+def common_rows(before: Snapshot, after: Snapshot) -> tuple[NDArray[Any], NDArray[Any]]:
     """The rows of the partitions that both have, in the order of both. Partitions are numbered from 0 without gaps."""
     old, new = before.topics, after.topics
     if old.names == new.names and bool((old.partition_counts == new.partition_counts).all()):

@@ -14,6 +14,7 @@ async function follow() {
   shown.classList.toggle("problem", Boolean(problem));
   if (String(number) === shown.dataset.number) return;
   shown.dataset.number = number;
+  if (main.querySelector("[data-refreshed]")) return; // The page follows by itself.
   if (document.querySelector("main > regular-table")) {
     document.dispatchEvent(new Event("reading"));
   } else if (!main.contains(document.activeElement) || document.activeElement === main) {

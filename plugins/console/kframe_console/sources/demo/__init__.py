@@ -1,0 +1,1 @@
+"""An embedded cluster that one can break: ``kframe console --demo``."""

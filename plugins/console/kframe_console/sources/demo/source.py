@@ -1,0 +1,212 @@
+"""The source of ``--demo``: a thread does what users ask for, and makes a reading after each step."""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import time
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Final
+
+from kframe.plugin import KframeError, ParameterError
+from kframe.plugin.cluster import ElectionType
+from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.sources.controllers import ControllerReading
+from kframe_console.sources.demo.cluster import DemoCluster
+from kframe_console.sources.demo.operations import BROKER_OPERATIONS, DemoOperation
+from kframe_console.sources.live import LiveSource
+from kframe_console.sources.reading import ClusterChanges, Reading
+
+_LOG: Final = logging.getLogger("kframe.console")
+#: Operations that may wait.
+_WAITING_MAX: Final = 32
+#: Most partitions of a topic that the cluster begins with.
+_TOPIC_PARTITIONS_MAX: Final = 5_000
+_TOPICS_MIN: Final = 10
+#: Seconds between readings of a cluster that grows.
+_GROWTH_S: Final = 3.0
+#: Seconds until followers have caught up, and between the steps of a rolling restart, so that one sees them.
+_STEP_S: Final = 1.0
+
+
+class DemoSource:
+    """The newest reading of an embedded cluster, which begins with ``partitions`` partitions."""
+
+    is_live: Final = True
+    history: ClusterHistory | None = None
+    points: tuple[HistoryPoint, ...] = ()
+
+    def __init__(self, cluster: DemoCluster, partitions: int, step_s: float = _STEP_S) -> None:
+        self.cluster: Final = cluster
+        self.name: Final = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
+        self.problem: str | None = None
+        self.performing: DemoOperation | None = None
+        """What is being done."""
+        self.refusal: str | None = None
+        """Why the cluster has refused the last operation."""
+        self._partitions = partitions
+        self._step_s = step_s
+        self._requested: queue.Queue[DemoOperation] = queue.Queue(_WAITING_MAX)
+        self._readings: LiveSource | None = None
+        self._version = -1
+        self._is_readable, self._stopping = Event(), Event()
+        self._thread = Thread(target=self._run, name="kframe-demo", daemon=True)
+
+    def start(self) -> None:
+        """Start the cluster."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the cluster."""
+        self._stopping.set()
+        self._thread.join()
+
+    def reading(self, at: str) -> Reading:
+        """The newest reading, or a retained one by its number. Raises ParameterError, and KframeError at the end."""
+        return self._live().reading(at)
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """The changes of the last hour."""
+        return self._live().changes(reading)
+
+    def _live(self) -> LiveSource:
+        """The readings, once there is one."""
+        self._is_readable.wait()
+        if self._readings is None:
+            raise KframeError(self.problem or "the cluster has stopped")
+        return self._readings
+
+    def read_controllers(self) -> list[ControllerReading]:
+        """See Controllers."""
+        return self.cluster.read_controllers() if self._readings is not None else []
+
+    @property
+    def waiting(self) -> int:
+        """Operations that wait."""
+        return self._requested.qsize()
+
+    def request(self, operation: DemoOperation) -> bool:
+        """Have an operation done after those that wait. Returns False if too many wait. Raises ParameterError."""
+        if operation.operation not in self.cluster.operations:
+            raise ParameterError(
+                "operation",
+                operation.operation,
+                f"one of {', '.join(self.cluster.operations)} in {self.cluster.mode} mode",
+            )
+        if operation.operation in BROKER_OPERATIONS and operation.broker not in self.cluster.broker_ids:
+            known = self.cluster.broker_ids
+            raise ParameterError("broker", str(operation.broker), f"a broker from {known[0]} to {known[-1]}")
+        try:
+            self._requested.put_nowait(operation)
+        except queue.Full:
+            return False
+        return True
+
+    def _run(self) -> None:
+        try:
+            self.cluster.start()
+            self._publish()
+            self._create_topics()
+            while not self._stopping.is_set():
+                self._next()
+        except Exception as problem:
+            _LOG.exception("the demo has ended")
+            self.problem = f"the demo has ended: {problem}"
+        finally:
+            self._is_readable.set()
+            self.cluster.stop()
+
+    def _next(self) -> None:
+        """Do the next operation, and let followers catch up once none has come for a while."""
+        try:
+            operation = self._requested.get(timeout=self._step_s)
+        except queue.Empty:
+            self.cluster.catch_up()
+        else:
+            self.performing, self.refusal = operation, None
+            try:
+                self.refusal = self._perform(operation) or None
+            except KframeError as problem:
+                self.refusal = str(problem)
+            self.performing = None
+        self._publish()
+
+    def _perform(self, requested: DemoOperation) -> str:
+        """Do an operation. Returns why the cluster has refused it, or nothing."""
+        cluster, broker = self.cluster, requested.broker if requested.broker is not None else -1
+        match requested.operation:
+            case "kill":
+                cluster.kill_broker(broker)
+            case "start":
+                cluster.start_broker(broker)
+            case "shut_down":
+                cluster.shut_down_broker(broker)
+            case "fence":
+                cluster.fence_broker(broker)
+            case "fail_directory":
+                cluster.fail_directory(broker)
+            case "create_topic":
+                return cluster.create_topic(requested.topic, requested.partitions)
+            case "elect_preferred":
+                cluster.elect_leaders(ElectionType.PREFERRED)
+            case "elect_unclean":
+                cluster.elect_leaders(ElectionType.UNCLEAN)
+            case "resign":
+                cluster.resign()
+            case "roll":
+                self._roll()
+        return ""
+
+    def _roll(self) -> None:
+        """Restart all brokers one by one, each once all replicas have caught up."""
+        for broker_id in self.cluster.broker_ids:
+            for step in (self.cluster.shut_down_broker, self.cluster.start_broker):
+                step(broker_id)
+                self._publish()
+                if self._stopping.wait(self._step_s):
+                    return
+            self.cluster.catch_up()
+            self._publish()
+
+    def _create_topics(self) -> None:
+        """Create the first topics: at least a few, so that pages have rows."""
+        size = min(_TOPIC_PARTITIONS_MAX, max(self._partitions // _TOPICS_MIN, 1))
+        published_s = time.monotonic()
+        for number, first in enumerate(range(0, self._partitions, size), 1):
+            if self._stopping.is_set():
+                return
+            self.cluster.create_topic(f"topic-{number:04}", min(size, self._partitions - first))
+            if time.monotonic() - published_s > _GROWTH_S:
+                self._publish()
+                published_s = time.monotonic()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Make a reading, unless nothing has changed."""
+        version, self._version = self._version, self.cluster.version
+        if self._readings is None:
+            self._readings = LiveSource(self.name, _DemoReader(self.cluster), _unchanged, math.inf)
+            self._is_readable.set()
+        elif version != self._version:
+            self._readings.refresh()
+
+
+@dataclass(frozen=True, slots=True)
+class _DemoReader:
+    """Implements ``ClusterReader``."""
+
+    cluster: DemoCluster
+
+    def read(self) -> Snapshot:
+        """See ClusterReader."""
+        return self.cluster.snapshot()
+
+    def close(self) -> None:
+        """See ClusterReader."""
+
+
+def _unchanged(snapshot: Snapshot) -> Snapshot:
+    return snapshot

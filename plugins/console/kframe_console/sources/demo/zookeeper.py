@@ -1,0 +1,206 @@
+"""An embedded cluster in ZooKeeper mode: two controllers, one of them a stand-by, a store in memory, and brokers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_BROKER_EPOCH, ClusterState, ElectionType, Endpoint, Registration
+from kframe.plugin.controller import Controller, ControllerBuilder, IsrProposal
+from kframe.plugin.memory import Api, CountingTransport, EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.plugin.server import NewTopic
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.sources.controllers import ControllerReading, embedded_reading
+from kframe_console.sources.demo.cluster import DIRECTORIES, RACKS, REPLICATION_FACTOR
+
+_CONTROLLER_IDS: Final = (1000, 1001)
+_TOPIC_CONFIG: Final = {"min.insync.replicas": "2"}
+_CONFIG: Final = {**_TOPIC_CONFIG, "auto.leader.rebalance.enable": "false"}
+_STORAGE_APIS: Final = (Api.LEADER_AND_ISR, Api.STOP_REPLICA)
+
+
+class ZookeeperDemo:
+    """Implements ``DemoCluster``. All events are handled in the thread that calls it."""
+
+    mode: Final = "zookeeper"
+    operations: Final = (
+        "kill",
+        "start",
+        "shut_down",
+        "fail_directory",
+        "create_topic",
+        "elect_preferred",
+        "elect_unclean",
+        "roll",
+        "resign",
+    )
+
+    def __init__(self, brokers: int, directories: int = DIRECTORIES) -> None:
+        self.broker_ids: Final = tuple(range(1, brokers + 1))
+        self._directory_count: Final = directories
+        #: The replicas in failed directories, by broker, a list for each directory.
+        self._failed: dict[int, list[list[str]]] = {broker_id: [] for broker_id in self.broker_ids}
+        self._running: set[int] = set()
+        self._ensemble = MemoryEnsemble.from_cluster(ClusterState())
+        #: A broker that describes the requests of a large cluster would take long; such brokers have one directory.
+        has_responses = directories > 1
+        self._transports = [EmbeddedBrokers(VirtualClock()) for _ in _CONTROLLER_IDS if has_responses]
+        transports: Sequence[EmbeddedBrokers | CountingTransport] = self._transports or [
+            CountingTransport() for _ in _CONTROLLER_IDS
+        ]
+        self._controllers = [
+            ControllerBuilder(controller_id, self._ensemble.connect(), transport, _CONFIG).build()
+            for controller_id, transport in zip(_CONTROLLER_IDS, transports, strict=True)
+        ]
+
+    @property
+    def version(self) -> int:
+        """See DemoCluster."""
+        return self._ensemble.records.zxid
+
+    def start(self) -> None:
+        """See DemoCluster."""
+        self._register(self.broker_ids)
+        for controller in self._controllers:
+            controller.open()
+            self._run()
+
+    def stop(self) -> None:
+        """See DemoCluster."""
+        for controller in self._controllers:
+            controller.stop()
+
+    def snapshot(self) -> Snapshot:
+        """See DemoCluster."""
+        active, status = self._active, self._active.status()
+
+        def read(cluster: ClusterState | None) -> Snapshot:
+            return Snapshot.from_cluster(
+                ClusterState() if cluster is None else cluster,
+                cluster_id="kframe-demo",
+                controller_id=status.controller_id,
+                controller_epoch=status.controller_epoch,
+            )
+
+        inspected = active.inspect(read)
+        self._run()
+        return inspected.result(0)
+
+    def read_controllers(self) -> list[ControllerReading]:
+        """See DemoCluster."""
+        return [embedded_reading(controller) for controller in self._controllers]
+
+    def create_topic(self, name: str, partitions: int) -> str:
+        """See DemoCluster."""
+        factor = min(REPLICATION_FACTOR, len(self.broker_ids))
+        created = self._active.create_topics([NewTopic(name, partitions, factor, config=_TOPIC_CONFIG)])
+        self._run()
+        codes = created.result(0)
+        return "" if codes[name] is ErrorCode.NONE else codes.messages.get(name, codes[name].name)
+
+    def start_broker(self, broker_id: int) -> None:
+        """See DemoCluster."""
+        if broker_id not in self._running:
+            for replicas in self._failed[broker_id]:
+                for transport in self._transports:
+                    for api in _STORAGE_APIS:
+                        transport.respond_with(broker_id, ErrorCode.NONE.name, api, replicas)
+            self._failed[broker_id].clear()
+            self._register([broker_id])
+            self._run()
+
+    def kill_broker(self, broker_id: int) -> None:
+        """See DemoCluster."""
+        if broker_id in self._running:
+            self._running.discard(broker_id)
+            self._ensemble.unregister_brokers([broker_id])
+            self._run()
+
+    def shut_down_broker(self, broker_id: int) -> None:
+        """See DemoCluster."""
+        if broker_id in self._running:
+            self._active.controlled_shutdown(broker_id)
+            self._run()
+            self.kill_broker(broker_id)
+
+    def fence_broker(self, broker_id: int) -> None:
+        """Nothing: a broker without a session is not registered."""
+
+    def fail_directory(self, broker_id: int) -> None:
+        """See DemoCluster."""
+        failed = self._failed[broker_id]
+        if broker_id not in self._running:
+            return
+        if len(failed) + 1 >= self._directory_count:
+            self.kill_broker(broker_id)
+            return
+        cluster = self._ensemble.stored()
+        p, broker = cluster.partitions, cluster.brokers.find(broker_id)
+        rows = np.flatnonzero(p.topic >= 0)
+        rows = rows[p.partition[rows] % self._directory_count == len(failed)]
+        replicas = p.lists("replica", rows)
+        lost = [cluster.name(row) for row in rows[replicas.any(replicas.values == broker)].tolist()]
+        failed.append(lost)
+        for transport in self._transports:
+            transport.fail_log_dir(broker_id, lost)
+        self._ensemble.notify_log_dir_event(broker_id)
+        self._run()
+
+    def catch_up(self) -> None:
+        """See DemoCluster."""
+        offline = {
+            broker_id: {name for lost in self._failed[broker_id] for name in lost} for broker_id in self._running
+        }
+        cluster, proposals = self._ensemble.stored(), defaultdict(list)
+        p = cluster.partitions
+        short = np.flatnonzero((p.topic >= 0) & (p.leader >= 0) & (p.isr_count < p.replica_count))
+        for row in short.tolist():
+            view = cluster.view(row)
+            name = cluster.name(row)
+            isr = tuple(each for each in view.replicas if each in self._running and name not in offline[each])
+            if view.leader in isr and set(isr) > set(view.isr):
+                proposal = IsrProposal(view.topic, view.partition, view.leader_epoch, view.partition_epoch, isr)
+                proposals[view.leader].append(proposal)
+        epochs = {each.broker_id: each.broker_epoch for each in self._ensemble.registrations()}
+        for leader, of_leader in sorted(proposals.items()):
+            self._active.alter_partition(leader, epochs[leader], of_leader)
+            self._run()
+
+    def elect_leaders(self, election_type: ElectionType) -> None:
+        """See DemoCluster."""
+        self._active.elect_leaders(election_type)
+        self._run()
+
+    def resign(self) -> None:
+        """See DemoCluster."""
+        standby = next(each for each in self._controllers if each is not self._active)
+        standby.take_over()
+        self._run()
+
+    @property
+    def _active(self) -> Controller:
+        return next((each for each in self._controllers if each.status().active), self._controllers[0])
+
+    def _register(self, broker_ids: Iterable[int]) -> None:
+        registered = [
+            Registration(
+                broker_id,
+                NO_BROKER_EPOCH,
+                (Endpoint("PLAINTEXT", f"broker{broker_id}", 9092),),
+                f"rack-{(broker_id - 1) % RACKS + 1}",
+            )
+            for broker_id in broker_ids
+        ]
+        self._ensemble.register_brokers(registered)
+        self._running.update(broker_ids)
+
+    def _run(self) -> None:
+        """Handle all events of all controllers. The requests that brokers have received are not needed."""
+        while sum([controller.run_until_idle() for controller in self._controllers]):
+            pass
+        for transport in self._transports:
+            transport.take()

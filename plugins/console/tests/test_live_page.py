@@ -1,0 +1,310 @@
+"""The live page: values of controllers that run here or serve pages, what happens, and the writes of a demo."""
+
+from __future__ import annotations
+
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click.testing
+import msgspec
+import pytest
+from kframe_console.application import application
+from kframe_console.command import command
+from kframe_console.pages import live
+from kframe_console.settings import ConsoleSettings
+from kframe_console.sources import controllers, monitor
+from kframe_console.sources.controller_values import controller_content
+from kframe_console.sources.controllers import ControllerReading, EmbeddedControllers, ServedControllers
+from kframe_console.sources.demo.kraft import KraftDemo
+from kframe_console.sources.demo.source import DemoSource
+from kframe_console.sources.monitor import ClusterMonitor
+from kframe_console.sources.no_cluster import no_cluster
+from kframe_console.sources.saved import SavedSource
+from starlette.testclient import TestClient
+
+import kframe
+from kframe.cli.monitor import LISTENER, Monitor
+from kframe.plugin import ConfigError
+from kframe.plugin.cluster import ClusterState, Registration
+from kframe.plugin.memory import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.plugin.snapshot import Snapshot
+from kframe.runtime.health import HealthStatus
+from kframe.testing.waiting import wait_until
+
+
+@contextmanager
+def zookeeper_controllers() -> Iterator[list[tuple[kframe.Controller, str]]]:
+    """An active controller and a stand-by, with the addresses of their pages."""
+    ensemble = MemoryEnsemble.from_cluster(ClusterState())
+    ensemble.register_brokers(Registration(broker_id, -1) for broker_id in (1, 2, 3))
+    running = []
+    for controller_id in (1000, 1001):
+        pages = Monitor("127.0.0.1:0")
+        controller = kframe.ControllerBuilder(
+            controller_id, ensemble.connect(), EmbeddedBrokers(VirtualClock()), servers=[pages]
+        ).build()
+        controller.start()
+        wait_until(lambda: controller.status().active_controller == 1000)  # noqa: B023 - it waits at once
+        running.append((controller, f"http://{pages.addresses[LISTENER]}"))
+    running[0][0].create_topics([kframe.NewTopic("orders", 6, 3)]).result(60)
+    yield running
+    for controller, _ in running:
+        controller.stop()
+
+
+def test_served_pages_have_the_values_of_the_controller() -> None:
+    with zookeeper_controllers() as running:
+        embedded = EmbeddedControllers(tuple(controller for controller, _ in running)).read_controllers()
+        served = ServedControllers([address for _, address in running]).read_controllers()
+    contents = [
+        [msgspec.structs.replace(controller_content(reading), name="", latencies=[]) for reading in readings]
+        for readings in (embedded, served)
+    ]
+    assert contents[0] == contents[1]
+    active, standby = contents[1]
+    assert (active.role, active.controller_id, active.controller_epoch, active.problems) == ("active", 1000, 1, [])
+    assert (standby.role, standby.controller_id, standby.controller_epoch) == ("standby", 1001, None)
+    assert active.gauges["globalpartitioncount"] == 6
+    assert [queue.broker_id for queue in active.queues] == [1, 2, 3]
+    assert "TopicChange" in {latency.event for latency in controller_content(served[0]).latencies}
+    assert all(
+        latency.count and latency.p99_ms >= latency.p50_ms for latency in controller_content(served[0]).latencies
+    )
+
+
+def test_kraft_controller_by_its_pages() -> None:
+    pages = Monitor("127.0.0.1:0")
+    with kframe.KraftControllerBuilder(3000, "kraft-memory:").build() as leader:
+        leader.register_broker(1).result(60)
+        quorum = leader.quorum
+        healthy = HealthStatus((), dict(quorum.details()))
+        pages.serve(leader.metrics, lambda: healthy, lambda: healthy)
+        (reading,) = ServedControllers([f"http://{pages.addresses[LISTENER]}"]).read_controllers()
+        pages.stop()
+    content = controller_content(reading)
+    assert (content.role, content.controller_id, content.gauges["activebrokercount"]) == ("active", 3000, 1)
+    assert [latency.event for latency in content.latencies] == ["all events", "wait in the queue"]
+    assert content.elections == {"unclean": 0, "from_elr": 0}
+
+
+def test_shadow_counts_its_differences() -> None:
+    pages = Monitor("127.0.0.1:0")
+    counts = {"kframe_shadow_rounds_total": 7, "kframe_shadow_disagreements_total": 2}
+    pages.serve(lambda: counts, lambda: HealthStatus((), {}), lambda: HealthStatus(("no known controller",), {}))
+    (reading,) = ServedControllers([f"http://{pages.addresses[LISTENER]}"]).read_controllers()
+    pages.stop()
+    content = controller_content(reading)
+    assert (content.role, content.shadow) == ("shadow", {"rounds": 7, "disagreements": 2})
+    assert content.problems == ["no known controller"]
+
+
+class _Hostile(http.server.BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff", b"name nonsense\n", b"[" * 100_000, b"1 1\n" * 1_000, b"{}", b'{"reasons": 1}']
+)
+def test_malformed_and_long_pages_are_problems(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Hostile, "body", body)
+    monkeypatch.setattr(controllers, "_PAGE_BYTES_MAX", 1_000)
+    with http.server.HTTPServer(("127.0.0.1", 0), _Hostile) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        (reading,) = ServedControllers([f"http://127.0.0.1:{server.server_port}"]).read_controllers()
+        server.shutdown()
+    content = controller_content(reading)
+    assert content.role == "unreachable"
+    assert "its pages cannot be read" in content.problems[0]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://h", "https://h:1", "h:1", "http://h:1/metrics", "http://h:99999", "http://[:1", "", "file:///a"]
+)
+def test_addresses_of_pages(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"--metrics: found .*, expected http://HOST:PORT"):
+        ServedControllers([address])
+
+
+# -- What has happened.
+
+
+class _Changing:
+    """Controllers whose readings a test sets."""
+
+    def __init__(self, *readings: ControllerReading) -> None:
+        self.readings = [*readings]
+
+    def read_controllers(self) -> list[ControllerReading]:
+        return self.readings
+
+
+BROKERS = "kafka_controller_kafkacontroller_activebrokercount"
+OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
+
+
+def reading(active: bool, epoch: int, unclean: int = 0, disagreements: int | None = None) -> ControllerReading:
+    metrics = {"kafka_controller_controllerstats_uncleanleaderelections_total": float(unclean)}
+    if disagreements is not None:
+        metrics["kframe_shadow_disagreements_total"] = disagreements
+    details = {"active": active, "controller_id": 1, "controller_epoch": epoch, "events_waiting": 0}
+    return ControllerReading("c", details, metrics)
+
+
+@pytest.mark.parametrize(
+    "before, after, events",
+    [
+        (reading(True, 1), reading(True, 1), []),
+        (reading(False, -1), reading(True, 2), ["c is active in epoch 2"]),
+        (reading(True, 2), reading(False, -1), ["c is a stand-by"]),
+        (reading(True, 2), replace(reading(True, 2), is_reachable=False), ["c is unreachable in epoch 2"]),
+        (
+            replace(reading(True, 2), metrics={BROKERS: 3.0, OFFLINE: 0.0}),
+            replace(reading(True, 2), metrics={BROKERS: 2.0, OFFLINE: 1_234.0}),
+            ["partitions without a leader: 0, now 1,234", "active brokers: 3, now 2"],
+        ),
+        (reading(True, 2, unclean=1), reading(True, 2, unclean=4), ["3 of the elections unclean"]),
+        (reading(False, -1, disagreements=0), reading(False, -1, disagreements=2), ["c has found 2 differences"]),
+    ],
+)
+def test_events_of_controllers(before: ControllerReading, after: ControllerReading, events: list[str]) -> None:
+    changing = _Changing(before)
+    watched = ClusterMonitor(no_cluster("none"), changing)
+    watched.sample()
+    changing.readings = [after]
+    watched.sample()
+    assert [event.text for event in watched.state.events] == events
+
+
+def test_samples_and_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    changing = _Changing()
+    watched = ClusterMonitor(no_cluster("none"), changing)
+    for number in range(monitor.SAMPLES_MAX + 50):
+        changing.readings = [reading(True, number)]
+        watched.sample()
+    assert (len(watched.state.samples), len(watched.state.events)) == (monitor.SAMPLES_MAX, monitor.EVENTS_MAX)
+    assert watched.state.samples[-1].number == monitor.SAMPLES_MAX + 50
+
+
+# -- The page.
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    source = DemoSource(KraftDemo(4), 24, step_s=0.01)
+    with TestClient(application(source, controllers=source), base_url="http://localhost") as client:
+        wait_until(lambda: len(source.reading("").snapshot) == 24 and content(client).sample > 0)
+        yield client
+
+
+def content(client: TestClient, after: int = 0) -> live.LiveContent:
+    return msgspec.convert(client.get(f"/live?format=json&after={after}").json(), live.LiveContent)
+
+
+def token(client: TestClient) -> str:
+    match = re.search(r'name="csrf_token" value="(\w+)"', client.get("/live").text)
+    assert match is not None
+    return match[1]
+
+
+def test_page_shows_what_a_button_has_done(client: TestClient) -> None:
+    form = {"csrf_token": token(client), "operation": "kill", "broker": "2", "topic": "", "partitions": "6"}
+    answer = client.post("/demo?format=json", data=form)
+    assert answer.json() == {"schema": "kframe.console-demo/v1", "result": "kill broker 2: requested"}
+    wait_until(lambda: any(event.kind == "fencing" for event in content(client).events))
+    shown = content(client)
+    assert shown.demo is not None
+    assert [broker.state for broker in shown.demo.brokers] == ["active", "fenced", "active", "active"]
+    assert shown.controllers[0].gauges["fencedbrokercount"] == 1
+    page = client.get("/live").text
+    assert "broker 2 is fenced" in page
+    assert 'class="tile state-fenced"' in page
+    assert client.get("/brokers?format=json&fenced=yes").json()["total"] == 1
+    assert "Live" in client.post("/demo", data={**form, "operation": "start"}).text, "without scripts"
+
+
+def test_curves_continue_after_a_sample(client: TestClient) -> None:
+    wait_until(lambda: content(client).sample >= 2)
+    whole = content(client)
+    assert len(whole.curves.times) == whole.sample
+    assert all(len(column) == whole.sample for column in whole.curves.p95_ms.values())
+    assert set(whole.curves.p95_ms) == {"all events", "wait in the queue"}
+    wait_until(lambda: content(client).sample > whole.sample)
+    rest = content(client, whole.sample)
+    assert len(rest.curves.times) == rest.sample - whole.sample
+    assert rest.curves.times[0] > whole.curves.times[-1]
+
+
+@pytest.mark.parametrize(
+    "fields, status, message",
+    [
+        ({"operation": "kill", "broker": "2", "csrf_token": "0"}, 403, "found no valid token"),
+        ({"operation": "burn", "broker": "2"}, 400, "operation: found 'burn'"),
+        ({"operation": "kill", "broker": "9"}, 400, "broker: found 9, expected a broker from 1 to 4"),
+        ({"operation": "kill", "broker": "x"}, 400, "broker: found 'x'"),
+        ({"operation": "kill"}, 400, "broker: found None"),
+        ({"operation": "resign"}, 400, "operation: found resign"),
+        ({"operation": "create_topic", "topic": "t", "partitions": "99999"}, 400, "partitions: found '99999'"),
+        ({"operation": "create_topic", "topic": "t" * 300}, 400, "topic: found"),
+        ({}, 400, "operation: found no value"),
+    ],
+)
+def test_refused_writes(client: TestClient, fields: dict[str, str], status: int, message: str) -> None:
+    answer = client.post("/demo?format=json", data={"csrf_token": token(client), **fields})
+    assert answer.status_code == status
+    assert message in answer.json()["error"]
+
+
+def test_only_a_demo_can_be_broken(kraft_snapshot: Snapshot) -> None:
+    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as client:
+        meta = re.search(r'name="csrf-token" content="(\w+)"', client.get("/live").text)
+        assert meta is not None
+        answer = client.post("/demo?format=json", data={"csrf_token": meta[1], "operation": "roll"})
+        assert (answer.status_code, "not that of kframe console --demo" in answer.json()["error"]) == (400, True)
+        assert "No running controller is known" in client.get("/live").text
+        assert content(client).controllers == []
+
+
+def test_console_without_cluster_has_the_live_page_alone() -> None:
+    watched = _Changing(reading(True, 5), replace(reading(False, -1), name="<b>", problems=("<i>",)))
+    pages = (replace(live.PAGE, path="/"),)
+    app = application(no_cluster("c"), ConsoleSettings(), pages=pages, controllers=watched)
+    with TestClient(app, base_url="http://localhost") as client:
+        wait_until(lambda: bool(client.get("/?format=json").json()["controllers"]))
+        page = client.get("/").text
+        assert "<td>c</td><td>active</td>" in page
+        assert "&lt;b&gt;" in page
+        assert "<i>" not in page
+        assert client.get("/partitions").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["a.jsonl", "--demo"], "found --demo beside SOURCE or --metrics"),
+        (["--demo", "--metrics", "http://localhost:1"], "found --demo beside SOURCE or --metrics"),
+        ([], "found no SOURCE"),
+        (["--demo", "raft"], "'raft' is not one of"),
+        (["--demo", "--partitions", "0"], "--partitions"),
+    ],
+)
+def test_options_of_the_command(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text("")
+    result = click.testing.CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
