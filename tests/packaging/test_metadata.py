@@ -22,7 +22,7 @@ PLUGINS_OF_EXTRAS: Final = {
     "zookeeper": {"kframe-zookeeper"},
     "live": {"kframe-kafka-wire", "kframe-zookeeper"},
     "kraft": {"kframe-kafka-wire", "kframe-kraft"},
-    "console": {"kframe-console"},
+    "console": {"kframe-console", "kframe-kafka-wire", "kframe-kraft"},
     "sim": {"kframe-simulator"},
     "all": {"kframe-console", "kframe-kafka-wire", "kframe-kraft", "kframe-simulator", "kframe-zookeeper"},
 }
