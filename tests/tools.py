@@ -13,6 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +47,32 @@ def group_bin(group: str) -> Path:
             _install([*pip, "install", *options, "--requirement", str(requirements)])
             stamp.touch()
     return folder / "bin"
+
+
+def group_modules(group: str) -> Path:
+    """Return the folder of the modules that a dependency group installs, for ``sys.path`` of this Python."""
+    (folder,) = group_bin(group).parent.glob("lib/python*/site-packages")
+    return folder
+
+
+def npm_file(package: str, version: str, member: str, sha256: str) -> Path:
+    """Return the path of a file of an npm package. Its content must have this hash."""
+    path = TOOLS / f"{package}-{version}" / Path(member).name
+    with _lock(package):
+        if not path.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                _install([_on_path("npm"), "pack", "--silent", f"{package}@{version}"], Path(folder))
+                (archive,) = Path(folder).glob("*.tgz")
+                with tarfile.open(archive) as members:
+                    content = members.extractfile(f"package/{member}")
+                    assert content is not None, member
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(content.read())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != sha256:
+        path.unlink()
+        raise ToolMissing(f"{member} of {package} {version}: found the hash {digest}, expected {sha256}")
+    return path
 
 
 def promtool() -> Path:

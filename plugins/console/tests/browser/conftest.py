@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, TypeAlias
+
+import pytest
+from kframe_console.command import example
+
+from tests.tools import ToolMissing
+from verification.console.browser import Visit, chromium, visiting
+from verification.console.hands import HANDS, Hands
+from verification.console.running import running_console
+
+Open: TypeAlias = Callable[..., Visit]
+HandsOf: TypeAlias = Callable[[Visit], Hands]
+
+
+# Playwright runs an event loop in this thread as long as it is open, so it does not outlive the tests of a file.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(chromium())
+        except ToolMissing as missing:
+            pytest.skip(str(missing))
+        yield running
+
+
+@pytest.fixture
+def visit_port(browser: Any) -> Iterator[Open]:
+    """Opens a console on a port of this machine."""
+    with ExitStack() as stack:
+        yield lambda port, **options: stack.enter_context(visiting(browser, port, **options))
+
+
+@pytest.fixture(scope="module")
+def zookeeper_port() -> Iterator[int]:
+    """A console of six brokers, of which the fifth is dead."""
+    snapshot = example().parent / "kafka-3.9.1-six-brokers" / "broker-4-dead.zookeeper.jsonl.gz"
+    with running_console(snapshot) as console:
+        yield console.port
+
+
+@pytest.fixture(scope="module")
+def kraft_port() -> Iterator[int]:
+    """A console of a metadata log of three brokers with its history."""
+    with running_console(example()) as console:
+        yield console.port
+
+
+@pytest.fixture(params=HANDS)
+def hands_of(request: pytest.FixtureRequest) -> HandsOf:
+    return HANDS[request.param]

@@ -1,0 +1,48 @@
+"""``kframe console`` as a process of its own, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from verification.zookeeper.process import Process
+
+_ADDRESS: Final = re.compile(r"https?://127\.0\.0\.1:(\d+)/")
+
+
+class ConsoleProcess(Process):
+    """A console on a free port of this machine; ``port`` is set once it serves."""
+
+    def __init__(self, arguments: Sequence[object], folder: Path) -> None:
+        super().__init__()
+        self.port = 0
+        command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0"]
+        self._launch([*command, *map(str, arguments)], folder)
+        self._log = folder / "log.txt"
+
+    def await_address(self, limit_s: float) -> None:
+        """Wait until it prints its address. Raises RuntimeError with what it printed."""
+        end = time.monotonic() + limit_s
+        while (match := _ADDRESS.search(self._log.read_text())) is None:
+            if self.pid is None or time.monotonic() > end:
+                raise RuntimeError(f"the console has no address: {self._log.read_text()[-4000:]}")
+            time.sleep(0.02)
+        self.port = int(match[1])
+
+
+@contextmanager
+def running_console(*arguments: object, limit_s: float = 120) -> Iterator[ConsoleProcess]:
+    """A console with these arguments of ``kframe console``. Raises RuntimeError if it has no address in time."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = ConsoleProcess(arguments, Path(folder))
+        try:
+            process.await_address(limit_s)
+            yield process
+        finally:
+            process.stop()
