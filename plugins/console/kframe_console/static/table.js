@@ -116,7 +116,7 @@ function fromForm() {
 let typing = null;
 form?.addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(() => redraw(fromForm()), 200);
+  typing = setTimeout(() => redraw(fromForm()), 100);
 });
 form?.addEventListener("submit", (event) => {
   event.preventDefault();

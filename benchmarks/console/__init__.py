@@ -1,0 +1,1 @@
+"""The console with many partitions in Chromium, measured from the input to the paint."""
