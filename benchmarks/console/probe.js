@@ -25,17 +25,22 @@ window.fetch = async (...parameters) => {
   }
 };
 
-// What changed in a frame is on the screen when the next frame begins.
+// What changed before a frame is on the screen when the next frame begins.
 let isAwaitingPaint = false;
-const note = (time) => {
-  probe.painted = performance.timeOrigin + time;
-  isAwaitingPaint = false;
-};
+function awaitPaint() {
+  const before = probe.changed;
+  isAwaitingPaint = true;
+  requestAnimationFrame(() =>
+    requestAnimationFrame(() => {
+      probe.painted = now();
+      isAwaitingPaint = false;
+      if (probe.changed > before) awaitPaint();
+    }),
+  );
+}
 new MutationObserver(() => {
   probe.changed = now();
-  if (isAwaitingPaint) return;
-  isAwaitingPaint = true;
-  requestAnimationFrame(() => requestAnimationFrame(note));
+  if (!isAwaitingPaint) awaitPaint();
 }).observe(document, { attributes: true, characterData: true, childList: true, subtree: true });
 
 new PerformanceObserver((list) => {

@@ -186,6 +186,7 @@ def command(
     --tokens, --oidc or --client-ca.
     """
     source, watched = _checked(source, watched)
+    from kframe_console.allocator import return_large_arrays
     from kframe_console.application import application
     from kframe_console.launch import LaunchOptions, checked_options, executions_of, login_of, settings_of, sizes_of
     from kframe_console.security.audit import AuditLog
@@ -196,6 +197,7 @@ def command(
     address = checked_options(options)
     login, oidc_login = login_of(options)
     audit = AuditLog(audit_log)
+    return_large_arrays()
     opened = None if source is None else _opened(source, reading, (config, command_config), plugins, refresh)
     shown = _shown(opened, watched)
     sizes = sizes_of(weights)
