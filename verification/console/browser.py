@@ -72,8 +72,16 @@ class Visit:
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
 
     def open(self, path: str) -> None:
-        """Go to a page of the console by its address."""
+        """Go to a page of the console by its address. Wait for its computation and its table."""
         self.page.goto(path)
+        self.await_content()
+
+    def await_content(self) -> None:
+        """Wait until the page shows a result instead of a progress, and the rows of its table."""
+        self.page.wait_for_load_state()
+        self.until(lambda: not self.page.locator("section#job").count())
+        if self.page.locator("regular-table").count() and self.text("#total") != "0":
+            self.rows()
 
     def allow(self, expression: str) -> None:
         """Accept errors in the console of the browser that match."""
@@ -108,9 +116,9 @@ class Visit:
         return value
 
     def follow(self, path: str) -> None:
-        """Wait until the page has this address, and is loaded."""
+        """Wait until the page has this address and its content."""
         self.until(self.path, path.__eq__)
-        self.page.wait_for_load_state()
+        self.await_content()
 
     def _check_host(self, request: Any) -> None:
         parts = urlsplit(request.url)

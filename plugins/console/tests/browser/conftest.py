@@ -43,6 +43,13 @@ def zookeeper_port() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
+def healthy_port() -> Iterator[int]:
+    """A console of the six brokers when all were alive."""
+    with running_console(example().parent / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz") as console:
+        yield console.port
+
+
+@pytest.fixture(scope="module")
 def kraft_port() -> Iterator[int]:
     """A console of a metadata log of three brokers with its history."""
     with running_console(example()) as console:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Final
+from urllib.request import urlopen
 
 import pytest
 from kframe_console.pages.page import ActionPage
@@ -11,33 +13,55 @@ from kframe_console.routes import PAGES
 
 from tests.tools import ToolMissing
 from verification.console.accessibility import layout_problems, serious_findings
-from verification.console.browser import Visit
+from verification.console.browser import LIMIT_S, Visit
 
 pytestmark = pytest.mark.real
 
 Open = Callable[..., Visit]
 
-#: Addresses of each page, with which it shows all of its parts.
+#: Consoles, and addresses of each page, with which it shows all of its parts. ``PLAN`` is a plan that was generated.
 ADDRESSES: Final = {
-    "overview": ["/"],
-    "brokers": ["/brokers"],
-    "topics": ["/topics?sort=-partition_count"],
-    "partitions": ["/partitions?sort=-leader_epoch&health=at_min_isr"],
-    "topic": ["/topics/clicks"],
-    "partition": ["/topics/clicks/4?fail=3"],
+    "overview": ("kraft", "/"),
+    "brokers": ("kraft", "/brokers"),
+    "topics": ("kraft", "/topics?sort=-partition_count"),
+    "partitions": ("kraft", "/partitions?sort=-leader_epoch&health=at_min_isr"),
+    "topic": ("kraft", "/topics/clicks"),
+    "partition": ("kraft", "/topics/clicks/4?fail=3"),
+    "whatif": ("healthy", "/whatif?operation=fail&brokers=2,4"),
+    "whatif-partitions": ("healthy", "/whatif/partitions?operation=fail&brokers=2,4"),
+    "sweep": ("healthy", "/sweep"),
+    "sweep-failures": ("healthy", "/sweep/failures"),
+    "sweep-heat": ("healthy", "/sweep/heat"),
+    "restarts": ("healthy", "/restarts"),
+    "plans": ("healthy", "/plans"),
+    "plans-new": ("healthy", "/plans/generate?remove_brokers=3"),
+    "plan": ("healthy", "/plans/PLAN"),
+    "plan-moves": ("healthy", "/plan-moves?plan=PLAN"),
+    "plan-comparison": ("healthy", "/plans/compare?left=PLAN&right=PLAN"),
+    "plan-stages": ("healthy", "/plans/PLAN/stages"),
+    "plan-stage": ("healthy", "/plans/PLAN/stages/1"),
+    "plan-execution": ("healthy", "/plans/PLAN/execute"),
+    "executions": ("healthy", "/executions"),
 }
-CASES: Final = [address for addresses in ADDRESSES.values() for address in addresses]
+#: Pages without a case: a file, and pages of an execution, which needs brokers.
+WITHOUT: Final = {"plan-file", "execution", "execution-goal"}
+PAGE_CASES: Final = pytest.mark.parametrize("case", ADDRESSES.values(), ids=ADDRESSES)
 
 
-def ready(visit: Visit, address: str) -> None:
-    """Open a page, and wait for its table."""
-    visit.open(address)
-    if visit.page.locator("regular-table").count():
-        visit.rows()
+@pytest.fixture(scope="module")
+def ports(kraft_port: int, healthy_port: int) -> dict[str, int]:
+    return {"kraft": kraft_port, "healthy": healthy_port}
+
+
+@pytest.fixture(scope="module")
+def plan(healthy_port: int) -> str:
+    url = f"http://127.0.0.1:{healthy_port}/plans/generate?remove_brokers=3&format=json"
+    with urlopen(url, timeout=LIMIT_S) as response:
+        return str(json.load(response)["id"])
 
 
 def test_every_page_has_a_case() -> None:
-    assert set(ADDRESSES) == {page.name for page in PAGES if not isinstance(page, ActionPage)}
+    assert {*ADDRESSES, *WITHOUT} == {page.name for page in PAGES if not isinstance(page, ActionPage)}
 
 
 def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> None:
@@ -45,9 +69,10 @@ def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> No
     visit.open("/brokers")
     visit.page.evaluate("document.querySelector('main').append(document.createElement('button'))")
     visit.page.evaluate("document.querySelector('main').style.minWidth = '200vw'")
-    visit.page.evaluate("document.querySelector('header').style.position = 'relative'")
-    visit.page.evaluate("document.querySelector('main').style.marginTop = '-4rem'")
-    visit.page.evaluate("document.querySelector('main').style.position = 'relative'")
+    visit.page.evaluate(
+        "Object.assign(document.body.appendChild(document.createElement('div')).style,"
+        " { position: 'fixed', inset: 0, height: '3rem', zIndex: 9 })"
+    )
     (finding,) = findings_or_skip(visit)
     assert finding.startswith("button-name: ")
     wide, *covered = layout_problems(visit)
@@ -63,18 +88,24 @@ def findings_or_skip(visit: Visit) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("address", CASES)
-def test_axe_finds_nothing_serious(visit_port: Open, kraft_port: int, address: str, scheme: str) -> None:
-    visit = visit_port(kraft_port, color_scheme=scheme)
-    ready(visit, address)
+@PAGE_CASES
+def test_axe_finds_nothing_serious(
+    visit_port: Open, ports: dict[str, int], plan: str, case: tuple[str, str], scheme: str
+) -> None:
+    console, address = case
+    visit = visit_port(ports[console], color_scheme=scheme)
+    visit.open(address.replace("PLAN", plan))
     assert findings_or_skip(visit) == []
 
 
 # A page at 200 % has half as many CSS pixels, of twice the size.
 @pytest.mark.parametrize("zoom", [1, 2])
-@pytest.mark.parametrize("address", CASES)
-def test_nothing_is_covered_or_cut_off(visit_port: Open, kraft_port: int, address: str, zoom: int) -> None:
+@PAGE_CASES
+def test_nothing_is_covered_or_cut_off(
+    visit_port: Open, ports: dict[str, int], plan: str, case: tuple[str, str], zoom: int
+) -> None:
+    console, address = case
     window = {"width": 1280 // zoom, "height": 800 // zoom}
-    visit = visit_port(kraft_port, viewport=window, device_scale_factor=zoom)
-    ready(visit, address)
+    visit = visit_port(ports[console], viewport=window, device_scale_factor=zoom)
+    visit.open(address.replace("PLAN", plan))
     assert layout_problems(visit) == []

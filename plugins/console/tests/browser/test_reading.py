@@ -94,11 +94,11 @@ def test_slider_moves_through_the_history(visit_port: Open, kraft_port: int, han
     hands.slide(visit.page.get_by_role("slider"), 1)
     visit.until(lambda: "at=" in visit.path())
     visit.page.wait_for_load_state()
-    position = visit.text("#position-label")
+    position = visit.until(lambda: visit.text("#position-label"))
     visit.rows()
     hands.choose(visit.page.get_by_role("navigation").get_by_role("link", name="Overview"))
     visit.until(lambda: visit.path().startswith("/?at="))
-    assert visit.text("#position-label") == position
+    assert visit.until(lambda: visit.text("#position-label")) == position
     assert before
 
 
