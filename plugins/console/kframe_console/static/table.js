@@ -84,7 +84,6 @@ function linkCells() {
 
 function redraw(next) {
   query = next;
-  block = { first: -1, count: 0, rows: [], total: 0 };
   if (!own) {
     history.replaceState(null, "", query.size ? `${path}?${query}` : path);
     for (const link of document.querySelectorAll("a[data-format]")) {
@@ -94,6 +93,11 @@ function redraw(next) {
     }
   }
   grid.scrollTop = 0;
+  return fetchAgain();
+}
+
+function fetchAgain() {
+  block = { first: -1, count: 0, rows: [], total: 0 };
   return grid.draw();
 }
 
@@ -133,6 +137,6 @@ addKey("t", "go to the rows of the table", () => grid.focus());
 
 grid.setDataListener(dataListener);
 grid.addStyleListener(linkCells);
-document.addEventListener("reading", () => redraw(query));
+document.addEventListener("reading", fetchAgain);
 for (const name of reserved) if (name !== "sort") query.delete(name);
 await grid.draw();
