@@ -51,7 +51,7 @@ def pictures(browser: Any, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         chosen = [picture for picture in PICTURES if picture.source == source and picture.name in names]
         if not chosen:
             continue
-        with running_console(source) as console:
+        with running_console(source.name, links=[source]) as console:
             for picture in chosen:
                 for theme in _THEMES:
                     with visiting(browser, console.port, color_scheme=theme, viewport=_WINDOW) as visit:

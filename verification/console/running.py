@@ -37,9 +37,14 @@ class ConsoleProcess(Process):
 
 
 @contextmanager
-def running_console(*arguments: object, limit_s: float = 120) -> Iterator[ConsoleProcess]:
-    """A console with these arguments of ``kframe console``. Raises RuntimeError if it has no address in time."""
+def running_console(*arguments: object, links: Sequence[Path] = (), limit_s: float = 120) -> Iterator[ConsoleProcess]:
+    """A console with these arguments of ``kframe console``, and with ``links`` to files in its folder, by their names.
+
+    Raises RuntimeError if it has no address in time.
+    """
     with tempfile.TemporaryDirectory() as folder:
+        for path in links:
+            (Path(folder) / path.name).symlink_to(path)
         process = ConsoleProcess(arguments, Path(folder))
         try:
             process.await_address(limit_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations
 from typing import Any
 
@@ -118,3 +119,14 @@ def test_batches_link_to_their_whatif(kraft: TestClient) -> None:
 def test_bad_limits_are_refused(kraft: TestClient) -> None:
     for query in ("max_batch=0", "brokers=99", "whole_racks=true&max_batch=2", "exact=true"):
         assert kraft.get(f"/restarts?format=json&{query}").status_code == 400, query
+
+
+def test_page_counts_the_failures_that_it_lists(client: TestClient) -> None:
+    """Only KRaft clusters have failures of directories."""
+    total = client.get("/sweep/failures?format=json&count=1").json()["total"]
+    page = client.get("/sweep")
+    while page.status_code == 202:
+        page = client.get("/sweep")
+    counted = re.search(r"<li>failures: [^<]*<strong>([\d,]+)</strong>", page.text)
+    assert counted is not None
+    assert int(counted[1].replace(",", "")) == total
