@@ -37,14 +37,14 @@ class ConsoleProcess(Process):
 
 
 @contextmanager
-def running_console(*arguments: object, links: Sequence[Path] = (), limit_s: float = 120) -> Iterator[ConsoleProcess]:
-    """A console with these arguments of ``kframe console``, and with ``links`` to files in its folder, by their names.
+def running_console(*arguments: object, limit_s: float = 120, links: Sequence[Path] = ()) -> Iterator[ConsoleProcess]:
+    """A console with these arguments of ``kframe console``. Raises RuntimeError if it has no address in time.
 
-    Raises RuntimeError if it has no address in time.
+    Its working directory has ``links``, so that arguments, and what the console shows of them, need no directories.
     """
     with tempfile.TemporaryDirectory() as folder:
         for path in links:
-            (Path(folder) / path.name).symlink_to(path)
+            Path(folder, path.name).symlink_to(path)
         process = ConsoleProcess(arguments, Path(folder))
         try:
             process.await_address(limit_s)
