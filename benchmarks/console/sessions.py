@@ -28,7 +28,7 @@ def session(port: int, seed: int, seconds: float) -> list[tuple[float, int]]:
     connection = HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_S)
     end = time.monotonic() + seconds
     query: dict[str, Any] = {"sort": ""}
-    results = []
+    results: list[tuple[float, int]] = []
     while True:
         time.sleep(chance.expovariate(1 / READING_S))
         begun = time.monotonic()

@@ -140,4 +140,5 @@ def visiting(browser: Any, port: int, **options: Any) -> Iterator[Visit]:
         yield visit
     finally:
         context.close()
-    assert visit.problems == []
+    if visit.problems:
+        raise AssertionError("; ".join(visit.problems))

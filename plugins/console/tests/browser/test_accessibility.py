@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.request import urlopen
 
@@ -14,6 +14,7 @@ from kframe_console.routes import PAGES
 from tests.tools import ToolMissing
 from verification.console.accessibility import layout_problems, serious_findings
 from verification.console.browser import LIMIT_S, Visit
+from verification.console.running import running_console
 
 pytestmark = pytest.mark.real
 
@@ -25,6 +26,7 @@ ADDRESSES: Final = {
     "brokers": ("kraft", "/brokers"),
     "topics": ("kraft", "/topics?sort=-partition_count"),
     "partitions": ("kraft", "/partitions?sort=-leader_epoch&health=at_min_isr"),
+    "live": ("demo", "/live?broker=2"),
     "topic": ("kraft", "/topics/clicks"),
     "partition": ("kraft", "/topics/clicks/4?fail=3"),
     "whatif": ("healthy", "/whatif?operation=fail&brokers=2,4"),
@@ -49,8 +51,9 @@ PAGE_CASES: Final = pytest.mark.parametrize("case", ADDRESSES.values(), ids=ADDR
 
 
 @pytest.fixture(scope="module")
-def ports(kraft_port: int, healthy_port: int) -> dict[str, int]:
-    return {"kraft": kraft_port, "healthy": healthy_port}
+def ports(kraft_port: int, healthy_port: int) -> Iterator[dict[str, int]]:
+    with running_console("--demo") as demo:
+        yield {"kraft": kraft_port, "healthy": healthy_port, "demo": demo.port}
 
 
 @pytest.fixture(scope="module")
