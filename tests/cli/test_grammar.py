@@ -44,7 +44,7 @@ LISTS: Final[dict[str, set[str]]] = {
 }
 #: Commands in which an option with the name of a list is a number: they create something of this size.
 COUNTS: Final[dict[str, set[tuple[str, ...]]]] = {
-    "--brokers": {("bench",), ("demo",), ("snapshot", "generate")},
+    "--brokers": {("bench",), ("console",), ("demo",), ("snapshot", "generate")},
     "--topics": {("snapshot", "generate")},
     "--racks": {("snapshot", "generate")},
 }

@@ -89,7 +89,7 @@ _watch_options: Final = collected(
         "--metrics",
         multiple=True,
         metavar="URL",
-        help="Also watch a controller, stand-by or shadow, by the pages of its --metrics-listen: http://HOST:PORT.",
+        help="A controller, stand-by or shadow to watch, by its --metrics-listen, http://HOST:PORT; may be repeated.",
     ),
     click.option(
         "--demo",
@@ -137,9 +137,9 @@ _watch_options: Final = collected(
 @click.option("--audit-log", type=NamedPath(dir_okay=False), metavar="FILE", help="Append a line for each write.")
 @click.option("--allow-execute", is_flag=True, help="Let users change the cluster; needs --audit-log.")
 @click.option(
-    "--bootstrap-server",
-    metavar="HOST:PORT,...",
-    help="Brokers that execute plans; those of SOURCE if it is kafka://HOST:PORT.",
+    "--execute-by",
+    metavar="URL",
+    help="Brokers that execute plans, kafka://HOST:PORT[,HOST:PORT]...; without it, those of SOURCE.",
 )
 @weights_option
 @click.option(
@@ -169,7 +169,7 @@ def command(
     plain_http: bool,
     audit_log: Path | None,
     allow_execute: bool,
-    bootstrap_server: str | None,
+    execute_by: str | None,
     weights: Any,
     plugins: PluginSettings,
 ) -> None:
@@ -203,7 +203,7 @@ def command(
     sizes = sizes_of(weights)
     if opened is not None and weights is not None:
         sizes(opened.reading("").snapshot)  # An unusable file is refused now, not by the first plan.
-    executions = executions_of(options, source, bootstrap_server, command_config, plugins)
+    executions = executions_of(options, source, execute_by, command_config, plugins)
     app = application(
         shown.source,
         settings_of(options, address),

@@ -109,13 +109,14 @@ def settings_of(options: LaunchOptions, address: ListenAddress) -> ConsoleSettin
 def executions_of(
     options: LaunchOptions, source: object, brokers: str | None, command_config: Path | None, plugins: PluginSettings
 ) -> Executions | None:
-    """What executes plans on these brokers, or on those of the source. None without ``--allow-execute``, and for a
+    """What executes plans, on the brokers of a URL or of the source. None without ``--allow-execute``, and for a
     source that is not live. Raises ConfigError without brokers."""
     if not options.allow_execute or options.audit_log is None or not is_url(source):
         return None
-    url = f"{_KAFKA}{brokers}" if brokers else str(source)
+    url = brokers or str(source)
     if not url.startswith(_KAFKA):
-        raise ConfigError("--allow-execute", f"{source} without --bootstrap-server", "the brokers of the cluster")
+        found = f"{source} without --execute-by" if brokers is None else short_repr(brokers)
+        raise ConfigError("--allow-execute", found, f"brokers of the cluster, {_KAFKA}HOST:PORT[,HOST:PORT]...")
     registry, properties = plugins.registry(), client_properties(command_config)
     return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)
 
