@@ -110,7 +110,7 @@ class Measurements:
                 with record.part("memory"):
                     assert console.pid is not None
                     own, engine = servers.memory_of(console.pid), servers.engine_memory(clusters.first)
-                    figures["memory"] = servers.memory_ratios(own, engine)
+                    figures["server_memory"] = servers.memory_ratios(own, engine)
                 with record.part("sessions"):
                     figures["sessions"] = self._with_sessions(browser, console.port)
             with (
@@ -141,7 +141,7 @@ def targets(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     for part in ("actions", "refreshes"):
         if actions := figures.get(part):
             yield f"{part}: 95th percentile, ms", actions["all"]["p95"], 300
-    if memory := figures.get("memory"):
+    if memory := figures.get("server_memory"):
         yield "memory of the server in units of the engine's", memory["resident_ratio"], 1.3
 
 

@@ -36,7 +36,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield from _actions(title, sessions["actions"], [("HTTP requests", sessions["requests"])])
         yield ""
         yield f"Sessions read for {sessions['reading_s']:g} s on average; {sessions['refused']} requests were refused."
-    if memory := record.get("memory"):
+    if memory := record.get("server_memory"):
         rows = [_memory(memory, name) for name in ("resident", "peak")]
         yield from _table("Memory, MB", ("", "console", "engine", "ratio"), rows)
 

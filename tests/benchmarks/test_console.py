@@ -29,7 +29,7 @@ def test_goals_are_held_against_the_slowest_page() -> None:
     rows = [
         {"path": path, "first_contentful_paint_ms": ms, "all_painted_ms": ms} for path, ms in (("/", 20.0), ("/", 90.0))
     ]
-    figures = {"first_paint": paint_figures(rows), "memory": {"resident_ratio": 1.2}}
+    figures = {"first_paint": paint_figures(rows), "server_memory": {"resident_ratio": 1.2}}
     assert [measured for _, measured, _ in targets(figures)] == [90.0, 1.2]
 
 
@@ -43,6 +43,6 @@ def test_small_run_measures_all_parts(tmp_path: Path) -> None:
         pytest.skip(str(missing))
     record = json.loads(out.read_text())
     assert (code, record["failed"]) == (0, [])
-    assert {"first_paint", "actions", "memory", "sessions", "refreshes"} <= record.keys()
+    assert {"first_paint", "actions", "server_memory", "sessions", "refreshes"} <= record.keys()
     assert record["actions"]["all"]["count"] > 0
     assert markdown.read_text() == page.markdown(record)
