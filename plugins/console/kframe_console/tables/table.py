@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin import ParameterError
-from kframe.plugin.columns import Bool, Int32
+from kframe.plugin.columns import Int32, UInt8
 from kframe_console.tables.cache import ResultCache
 from kframe_console.tables.columns import DataColumn
 from kframe_console.tables.order import stable_order
@@ -35,8 +35,10 @@ class ColumnTable:
 
     def rows(self, query: TableQuery, cache: ResultCache) -> Int32:
         """The numbers of all rows that the filters select, in the sort order. Raises ParameterError."""
+        if not query.filters:
+            return self._order(query.sort, cache)
         key = (self.key, "rows", query.sort, query.filters)
-        return cache.get(key, lambda: self._rows(query, cache), _nbytes)
+        return cache.get(key, lambda: self._selected(query, cache), _nbytes)
 
     def records(self, rows: NDArray[Any], names: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         """The values of ``rows`` by column."""
@@ -48,19 +50,25 @@ class ColumnTable:
         """``rows`` in parts, so that an export of all needs the memory of one."""
         return (rows[first : first + _BLOCK_ROWS] for first in range(0, len(rows), _BLOCK_ROWS))
 
-    def _rows(self, query: TableQuery, cache: ResultCache) -> Int32:
-        order = cache.get((self.key, "order", query.sort), lambda: self._order(query.sort), _nbytes)
-        if not query.filters:
-            return order
+    def _selected(self, query: TableQuery, cache: ResultCache) -> Int32:
         selected = np.ones(self.count, np.bool_)
         for name, text in query.filters:
-            selected &= cache.get((self.key, "mask", name, text), lambda n=name, t=text: self._mask(n, t), _nbytes)  # type: ignore[misc]
-        return np.flatnonzero(selected).astype(np.int32) if not query.sort else order[selected[order]]
+            bits = cache.get((self.key, "mask", name, text), lambda n=name, t=text: self._mask_bits(n, t), _nbytes)  # type: ignore[misc]
+            selected &= np.unpackbits(bits, count=self.count).view(np.bool_)
+        if not query.sort:
+            return np.flatnonzero(selected).astype(np.int32)
+        order = self._order(query.sort, cache)
+        return order[selected[order]]
 
-    def _mask(self, name: str, text: str) -> Bool:
-        return self.columns[name].mask(name, text)
+    def _mask_bits(self, name: str, text: str) -> UInt8:
+        return np.packbits(self.columns[name].mask(name, text))
 
-    def _order(self, sort: Sequence[tuple[str, bool]]) -> Int32:
+    def _order(self, sort: Sequence[tuple[str, bool]], cache: ResultCache) -> Int32:
+        if not sort:
+            return np.arange(self.count, dtype=np.int32)
+        return cache.get((self.key, "order", sort), lambda: self._sorted(sort), _nbytes)
+
+    def _sorted(self, sort: Sequence[tuple[str, bool]]) -> Int32:
         keys = []
         for name, descending in sort:
             column_keys = self.columns[name].keys()
