@@ -86,6 +86,7 @@ def test_refresh_replaces_the_reading_and_sums_up_changes() -> None:
     source.refresh()
     assert source.reading("").number == first.number
     assert source.reading("").read_at >= first.read_at
+    assert source.reading("").summary is first.summary
     source.refresh()
     second = source.reading("")
     assert (second.number, source.reading("1").snapshot) == (2, first.snapshot)

@@ -14,19 +14,25 @@ from kframe.core.kraft.controller_result import ControllerResult
 from verification.kraft.held_controller import SECOND_NS, STEADY, WAIT_S, GatedLog, Node
 
 
-def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., Node]) -> None:
-    """A stalled event must not fence anybody."""
-    node = nodes(MemoryLog())
-    node.begin()
-    stalled, go_on = threading.Event(), threading.Event()
+def stalled(node: Node) -> threading.Event:
+    """Submit an event that is decided once the returned event is set; return when its decision has begun."""
+    begun, go_on = threading.Event(), threading.Event()
 
     def stall(context: KraftContext) -> ControllerResult[None]:
-        stalled.set()
+        begun.set()
         assert go_on.wait(WAIT_S)
         return ControllerResult((), None)
 
     node.loop.submit(stall)
-    assert stalled.wait(WAIT_S)
+    assert begun.wait(WAIT_S)
+    return go_on
+
+
+def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., Node]) -> None:
+    """A stalled event must not fence anybody."""
+    node = nodes(MemoryLog())
+    node.begin()
+    go_on = stalled(node)
     node.now_ns = 2 * SECOND_NS
     for broker_id in (1, 2):
         assert node.loop.heartbeat(node.steady(broker_id)) == STEADY
@@ -60,15 +66,7 @@ def test_offset_of_an_answered_heartbeat_is_known_after_another_that_waits(nodes
     node.begin()
     node.create("a").result(WAIT_S)
     assert node.submit_heartbeat(replace(node.steady(0), want_shut_down=True)).result(WAIT_S).in_controlled_shutdown
-    stalled, go_on = threading.Event(), threading.Event()
-
-    def stall(context: KraftContext) -> ControllerResult[None]:
-        stalled.set()
-        assert go_on.wait(WAIT_S)
-        return ControllerResult((), None)
-
-    node.loop.submit(stall)
-    assert stalled.wait(WAIT_S)
+    go_on = stalled(node)
     for broker_id in (1, 2):
         assert node.loop.heartbeat(node.steady(broker_id)) == STEADY
     stops = node.submit_heartbeat(replace(node.steady(0), want_shut_down=True))

@@ -45,7 +45,7 @@ def preview_content(context: PageContext, parameters: Any) -> ExecutionPreview:
     execution_id = Executions.id_of(staged)
     if execution_id in context.executions.ids():
         return ExecutionPreview(parameters.plan, staged.digest, [], execution_id, None)
-    limits = EXECUTION.request(_texts(parameters))
+    limits = EXECUTION.request(EXECUTION.texts_of(parameters))
     checked = context.executions.check(staged, limits)
     if checked.problems or checked.start is None:
         return ExecutionPreview(parameters.plan, staged.digest, list(checked.problems), None, None)
@@ -60,10 +60,6 @@ def _prepared(context: PageContext, parameters: Any) -> PreparedPlan:
     return context.plans.prepared(context.reading, link, limits_of(parameters))
 
 
-def _texts(parameters: Any) -> dict[str, str]:
-    return EXECUTION.texts({field.name: getattr(parameters, field.name) for field in EXECUTION.fields})
-
-
 def begin(context: PageContext, parameters: Any) -> Redirect:
     """Begin the execution that a user has confirmed. Raises InputError for another plan than that of the page."""
     staged = _prepared(context, parameters)
@@ -71,7 +67,7 @@ def begin(context: PageContext, parameters: Any) -> Redirect:
         raise InputError("execution", "a console that changes no cluster", "--allow-execute on a live cluster")
     if staged.digest != parameters.digest:
         raise ParameterError("digest", repr(parameters.digest[:80]), "that of the plan: look at its page again")
-    execution_id = context.executions.start(staged, EXECUTION.request(_texts(parameters)))
+    execution_id = context.executions.start(staged, EXECUTION.request(EXECUTION.texts_of(parameters)))
     return Redirect("/executions/{execution}", {"execution": execution_id})
 
 
@@ -79,7 +75,7 @@ def _forms(_context: PageContext, parameters: Any, _content: Any) -> dict[str, A
     return {
         "fields": EXECUTION.fields,
         "limits": limits_of(parameters),
-        "texts": _texts(parameters),
+        "texts": EXECUTION.texts_of(parameters),
         "options": LIMITS.command_line(limits_of(parameters)),
     }
 

@@ -36,7 +36,7 @@ class StageContent(Struct):
 
 def limits_of(parameters: Any) -> dict[str, str]:
     """The limits among the parameters of a page, as texts."""
-    return LIMITS.texts({field.name: getattr(parameters, field.name) for field in LIMITS.fields})
+    return LIMITS.texts_of(parameters)
 
 
 def _link(parameters: Any) -> PlanLink:

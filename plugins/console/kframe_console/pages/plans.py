@@ -97,7 +97,7 @@ def plans_content(context: PageContext, _parameters: Any) -> PlansContent:
 
 def new_plan(context: PageContext, parameters: Any) -> Redirect:
     """The address of the plan for the request in a form. Raises InputError for a request that is none."""
-    texts = GOALS.texts({field.name: getattr(parameters, field.name) for field in GOALS.fields})
+    texts = GOALS.texts_of(parameters)
     context.plans.check(context.reading, texts)
     return Redirect("/plans/{plan}", {"plan": context.plans.id_of(context.reading, texts), "request": urlencode(texts)})
 

@@ -56,6 +56,10 @@ class OptionForm:
             f"{name.title().replace('-', '')}Parameters", own, bases=bases, kw_only=True, forbid_unknown_fields=True
         )
 
+    def texts_of(self, parameters: Any) -> dict[str, str]:
+        """``texts`` of an object of ``parameters``. Raises ParameterError."""
+        return self.texts({field.name: getattr(parameters, field.name) for field in self.fields})
+
     def texts(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """The values that are given and no defaults, in the order of the options. Raises ParameterError."""
         texts = {}

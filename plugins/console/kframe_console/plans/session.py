@@ -151,12 +151,12 @@ class Plans:
 
     def compared(self, reading: Reading, left: PlanLink, right: PlanLink, compare: Comparison) -> Any:
         """What ``compare`` returns for two plans. Raises Unfinished and InputError."""
-        found = [self.find(link, reading) for link in (left, right)]
+        requests = [self.find(link, reading) for link in (left, right)]
 
         def compute(progress: Progress) -> Any:
-            return compare(*(self.make(reading, plan_id, texts, progress) for plan_id, texts in found))
+            return compare(*(self.make(reading, plan_id, texts, progress) for plan_id, texts in requests))
 
-        key = ("comparison", *(plan_id for plan_id, _ in found))
+        key = ("comparison", *(plan_id for plan_id, _ in requests))
         return self._jobs.result(key, "Compare two plans", compute, _struct_nbytes)
 
     def prepared(self, reading: Reading, link: PlanLink, limits: Mapping[str, str]) -> PreparedPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -134,13 +134,13 @@ class LiveSource:
         now = datetime.now(UTC)
         if snapshot is None:
             if self._readings:  # The newest is as of now.
-                self._readings = (*self._readings[:-1], replace(self._readings[-1], read_at=now))
+                self._readings = (*self._readings[:-1], self._readings[-1].as_of(now))
             return
         snapshot = self._complete(snapshot)
         number = self._readings[-1].number + 1 if self._readings else 1
         if self._readings:
-            found = differences_between(self._readings[-1].snapshot, snapshot)
-            self._changes.append((now, ClusterChanges(now.isoformat(), dict(found.counts), found.examples)))
+            differences = differences_between(self._readings[-1].snapshot, snapshot)
+            self._changes.append((now, ClusterChanges(now.isoformat(), dict(differences.counts), differences.examples)))
         self._readings = (*self._readings, Reading(number, snapshot, now).prepare())[-_RETAINED:]
 
     def reading(self, at: str) -> Reading:

@@ -155,7 +155,7 @@ def _changes_of_gauges(
 def _changes_of_controllers(
     before: tuple[ControllerContent, ...], after: tuple[ControllerContent, ...]
 ) -> Iterator[tuple[EventKind, str]]:
-    """Roles and epochs that changed, elections that may have lost records, and differences that shadows have found."""
+    """Roles and epochs that changed, elections that may have lost records, and new differences of shadows."""
     former = {controller.name: controller for controller in before}
     for controller in after:
         old = former.get(controller.name)
@@ -169,6 +169,6 @@ def _changes_of_controllers(
             count = controller.elections.get(name, 0) - old.elections.get(name, 0)
             if count > 0:
                 yield "election", f"{count} of the elections {what}"
-        found = controller.shadow.get("disagreements", 0) - old.shadow.get("disagreements", 0)
-        if found > 0:
-            yield "controller", f"{controller.name} has found {found} differences"
+        added = controller.shadow.get("disagreements", 0) - old.shadow.get("disagreements", 0)
+        if added > 0:
+            yield "controller", f"{controller.name} has found {added} differences"

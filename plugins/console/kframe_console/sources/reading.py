@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -47,6 +48,12 @@ class Reading:
     def summary(self) -> Summary:
         """The cluster in numbers."""
         return summarize(self.snapshot, self.conditions, self.loads)
+
+    def as_of(self, read_at: datetime) -> Reading:
+        """The same reading, which still holds at a later time, with what was computed of it."""
+        later = copy(self)
+        object.__setattr__(later, "read_at", read_at)
+        return later
 
     def prepare(self) -> Reading:
         """Compute what most pages need, so that no page waits for it. Returns the reading."""

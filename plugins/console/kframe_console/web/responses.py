@@ -114,8 +114,8 @@ def content_response(
 ) -> Response:
     """A content as JSON, or in the template of its page. Raises InputError where nothing is asked for."""
     if isinstance(content, Redirect):
-        kept = {} if format_name == "html" else {FORMAT: format_name}
-        return RedirectResponse(view.link(content.path, **content.values, **kept), 303)
+        formats = {} if format_name == "html" else {FORMAT: format_name}
+        return RedirectResponse(view.link(content.path, **content.values, **formats), 303)
     if isinstance(content, Download):
         disposition = {"content-disposition": f'attachment; filename="{content.name}"'}
         return StreamingResponse(content.parts, media_type=content.media_type, headers=disposition)
