@@ -319,6 +319,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "classes": _of("classes", classes),
     "live": _of("live", live),
     "live-kraft": _of("live_kraft", live_kraft),
+    "live-kraft-largest": _of("live_kraft_largest", live_kraft),
     "cold-server": _of("cold_server", cold_server),
     "repeated": _of("repeated", repeated),
     "fleet-stages": _of("fleet_stages", fleet_stages),

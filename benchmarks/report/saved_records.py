@@ -10,6 +10,8 @@ from typing import Any, Final
 from benchmarks.records import RESULTS, newest
 
 Record = dict[str, Any]
+#: Partitions of a cluster of normal size.
+_NORMAL_SIZE: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,25 @@ def _live(record: Record) -> list[Record]:
 
 
 def _live_kraft(record: Record) -> list[Record]:
-    """The figures of a run without observers."""
+    """The figures of a run without observers, up to the normal size."""
+    rows = _live_kraft_rows(record)
+    return [] if _is_largest(rows) else rows
+
+
+def _live_kraft_largest(record: Record) -> list[Record]:
+    """The figures of a run with more partitions than that."""
+    rows = _live_kraft_rows(record)
+    return rows if _is_largest(rows) else []
+
+
+def _live_kraft_rows(record: Record) -> list[Record]:
     if "--observers" in record.get("command", ()):
         return []
     return [row for row in record.get("rows", ()) if "what" in row and "figure" in row]
+
+
+def _is_largest(rows: Sequence[Record]) -> bool:
+    return any(row["partitions"] > _NORMAL_SIZE for row in rows)
 
 
 def _whole_suite(record: Record) -> list[Record]:
@@ -45,6 +62,7 @@ def _under(key: str) -> Callable[[Record], Any]:
 KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     "live": _live,
     "live_kraft": _live_kraft,
+    "live_kraft_largest": _live_kraft_largest,
     "suite": _whole_suite,
     **{
         key: _under(key)
