@@ -15,7 +15,7 @@ class ConsoleSettings:
 
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
     cache_bytes_max: int = 64 << 20
-    rows_bytes_max: int = 24 << 20
+    rows_bytes_max: int = 12 << 20
     computations_max: int = 2
     waiting_max: int = 64
     jobs_waiting_max: int = 8

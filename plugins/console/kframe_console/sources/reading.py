@@ -29,9 +29,9 @@ class Reading:
     point: HistoryPoint | None = None
     """Its position in the history, if the source has one."""
 
-    @cached_property
+    @property
     def conditions(self) -> Conditions:
-        """The conditions of all partitions."""
+        """The conditions of all partitions. Their masks are large, so each use computes them again."""
         return conditions_of(self.snapshot)
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute, csv, parquet
+from pyarrow import csv, parquet
 
 from kframe.plugin.columns import Int32
 from kframe_console.tables.table import ColumnTable
@@ -75,5 +75,7 @@ def _csv_array(array: Any) -> Any:
         ]
         return pa.array(texts, pa.string())
     if pa.types.is_list(kind):
+        from pyarrow import compute  # Its functions take 5 MB.
+
         return compute.binary_join(array.cast(pa.list_(pa.string())), ",")
     return array
