@@ -79,6 +79,11 @@ class Ragged:
     def __getitem__(self, index: int) -> Int32:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
+    def part(self, first: int, last: int) -> Ragged:
+        """The lists from number ``first`` up to ``last``, or to the end. The values are a view."""
+        offsets = self.offsets[first : last + 1]
+        return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
+
     @staticmethod
     def chain(parts: Sequence[Ragged]) -> Ragged:
         """Concatenate ``parts`` (at least one) along the lists."""

@@ -15,14 +15,22 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: Length up to which each pair of values in a list is compared.
 SHORT: Final = 64
+#: Lists that are compared at a time, so that the arrays of each step stay in the caches.
+_BLOCK: Final = 1 << 14
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
-    """For each of ``lists.values``: whether the list of the same number in ``others`` contains it.
+    """For each of ``lists.values``: whether the list of the same number in ``others`` contains it."""
+    result = np.empty(len(lists.values), np.bool_)
+    for first in range(0, len(lists), _BLOCK):
+        part = _members(lists.part(first, first + _BLOCK), others.part(first, first + _BLOCK))
+        result[lists.offsets[first] :][: len(part)] = part
+    return result
 
-    One pass per position of the longest list in ``others``, over values without a match so far: lists are short. Where
-    all lists have the same length, as they mostly have, each pass is over a table.
-    """
+
+def _members(lists: Ragged, others: Ragged) -> Bool:
+    """One pass per position of the longest list in ``others``, over values without a match so far: lists are short.
+    Where all lists have the same length, as they mostly have, each pass is over a table."""
     result = np.zeros(len(lists.values), np.bool_)
     if (width := common_length(lists)) and (others_width := common_length(others)):
         table = result.reshape(-1, width)
@@ -55,11 +63,17 @@ def last_of_equal(keys: NDArray[Any]) -> Int32:
 
 
 def repeated(lists: Ragged) -> Bool:
-    """For each of ``lists.values``: whether the same value occurs earlier in its list.
+    """For each of ``lists.values``: whether the same value occurs earlier in its list."""
+    result = np.empty(len(lists.values), np.bool_)
+    for first in range(0, len(lists), _BLOCK):
+        part = _repeated(lists.part(first, first + _BLOCK))
+        result[lists.offsets[first] :][: len(part)] = part
+    return result
 
-    One pass per distance within the longest list, which is short, over a table where all lists have the same length. A
-    long list is malformed input; it is sorted.
-    """
+
+def _repeated(lists: Ragged) -> Bool:
+    """One pass per distance within the longest list, which is short, over a table where all lists have the same length.
+    A long list is malformed input; it is sorted."""
     result = np.zeros(len(lists.values), np.bool_)
     if lists.counts.max(initial=0) > SHORT:
         owner = np.repeat(np.arange(len(lists.counts)), lists.counts)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kframe.errors import ShapeError
 from kframe.model import columns
-from kframe.model.arrays import Int32, Ragged, ragged_positions
+from kframe.model.arrays import Int32, Ragged, offsets_of, ragged_positions
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, REPLICAS_MAX, Partitions
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
@@ -98,6 +98,19 @@ def test_lists_compare_element_by_element(left: list[list[int]], right: list[lis
     pairs = list(zip(left[:count], right[:count], strict=True))
     result = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
     assert result.tolist() == [value in other for values, other in pairs for value in values]
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (0, 4)], ids=["equal", "different"])
+def test_many_lists_compare_as_few(lengths: tuple[int, int]) -> None:
+    """More lists than are compared at a time."""
+    random, count = np.random.default_rng(1), 40_000
+    counts = random.integers(lengths[0], lengths[1] + 1, (2, count))
+    left, right = (Ragged(offsets_of(each), random.integers(0, 6, int(each.sum())).astype(np.int32)) for each in counts)
+    lists, others = unpacked(left), unpacked(right)
+    assert members(left, right).tolist() == [
+        value in other for values, other in zip(lists, others, strict=True) for value in values
+    ]
+    assert repeated(left).tolist() == [value in each[:index] for each in lists for index, value in enumerate(each)]
 
 
 @pytest.mark.parametrize("count", [10, 10_000])
