@@ -104,9 +104,10 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> list[Part]:
     from kframe.pages.parts import FactsPart
     from kframe.whatif import WhatIf
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 
     with watch.phase("fail over to kframe as its controller"):
-        whatif = WhatIf.of(ZookeeperEngine(snapshot, clock=watch.clock))
+        whatif = WhatIf.of(ZookeeperEngine(ZookeeperStart.of(snapshot), clock=watch.clock))
     health = whatif.health()
     failed_broker = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {failed_broker} fails: decide, store, encode every request"):

@@ -26,8 +26,9 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> list[Pa
     from kframe.plans.generate.broker_replacement import replacement_brokers, replacement_plan
     from kframe.whatif import WhatIf
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 
-    engine = ZookeeperEngine(snapshot, clock=watch.clock)
+    engine = ZookeeperEngine(ZookeeperStart.of(snapshot), clock=watch.clock)
     whatif = WhatIf.of(engine)
     partition = _movable_partition(whatif)
     if partition is None:

@@ -57,9 +57,11 @@ class StateColumns:
     def _written_rows(self) -> Int64:
         """``ClusterState.state_zxid`` of the stored rows. Extended for new rows."""
         known = np.empty(0, np.int64) if self._written_at is None else self._written_at
-        added = len(self.cluster) - len(known)
-        self._written_at = np.append(known, np.full(added, UNKNOWN_ZXID)) if added else known
-        return self._written_at
+        if len(known) == len(self.cluster):
+            return known
+        self._written_at = extended = np.full(len(self.cluster), UNKNOWN_ZXID, np.int64)
+        extended[: len(known)] = known
+        return extended
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""

@@ -35,21 +35,24 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
     topics, partitions = snapshot.topics, snapshot.partitions
     to_index = broker_indexer(cluster.brokers.ids)
     ids = None if topics.topic_ids is None else [topic_id.tobytes() for topic_id in topics.topic_ids]
-    rows = cluster.add_topics(
-        topics.names,
-        topics.partition_counts,
-        _map_values(partitions.replicas, to_index),
-        None if partitions.isr is None else _map_values(partitions.isr, to_index),
-        _leadership(partitions, to_index),
-        ids,
-        topics.partitions,
-    )
-    for column, flag in (
-        (partitions.adding_replicas, ReplicaFlag.ADDING),
-        (partitions.removing_replicas, ReplicaFlag.REMOVING),
-    ):
-        if column is not None:
-            _flag(cluster, rows, _map_values(column, to_index), flag)
+    cluster.partitions.reserve(len(partitions), partitions.slot_count)
+    for block, block_rows in topics.blocks():
+        part = partitions.part(block_rows.start, block_rows.stop)
+        rows = cluster.add_topics(
+            topics.names[block],
+            topics.partition_counts[block],
+            _map_values(part.replicas, to_index),
+            None if part.isr is None else _map_values(part.isr, to_index),
+            _leadership(part, to_index),
+            None if ids is None else ids[block],
+            None if topics.partitions is None else topics.partitions[block_rows],
+        )
+        for column, flag in (
+            (part.adding_replicas, ReplicaFlag.ADDING),
+            (part.removing_replicas, ReplicaFlag.REMOVING),
+        ):
+            if column is not None:
+                _flag(cluster, rows, _map_values(column, to_index), flag)
     for index in topics.configs or {}:
         unclean, min_insync = topics.unclean(index), topics.min_insync(index)
         cluster.topics.unclean[index] = UNSET if unclean is None else int(unclean)

@@ -8,7 +8,7 @@ leadership state yet has ``partition_epoch`` NO_STATE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,6 +44,8 @@ _COLUMNS: Final = (
 )
 #: The eligible leader replicas, which only KRaft clusters have. Their members may be brokers that hold no replica.
 ELR_COLUMNS: Final = ("elr", "last_known_elr")
+#: Most partitions of a part of a cluster, unless one topic has more.
+_BLOCK_ROWS: Final = 1 << 16
 
 
 def absent_columns(note: str, *known: str) -> dict[str, str]:
@@ -160,6 +162,16 @@ class TopicFacts:
         """(t,) row of each topic's first partition."""
         return (np.cumsum(self.partition_counts) - self.partition_counts).astype(np.int32)
 
+    def blocks(self) -> Iterator[tuple[slice, slice]]:
+        """The topics and the rows of parts of the cluster, each as a slice, so that each part fits into the caches."""
+        last_rows = np.cumsum(self.partition_counts)
+        first_topic = first_row = 0
+        while first_topic < len(self):
+            last_topic = max(int(np.searchsorted(last_rows, first_row + _BLOCK_ROWS, side="right")), first_topic + 1)
+            last_row = int(last_rows[last_topic - 1])
+            yield slice(first_topic, last_topic), slice(first_row, last_row)
+            first_topic, first_row = last_topic, last_row
+
     def topic_of_rows(self) -> Int32:
         """Topic index of each partition (n,)."""
         return np.repeat(np.arange(len(self.names), dtype=np.int32), self.partition_counts)
@@ -221,6 +233,21 @@ class PartitionFacts:
         observers = None if self.observers is None else self.observers.take(rows)
         replicas = self.replicas.take(rows)
         return PartitionFacts(replicas, **numbers, **lists, directories=directories, observers=observers)  # type: ignore[arg-type]
+
+    def part(self, first: int, last: int) -> PartitionFacts:
+        """The rows from ``first`` up to ``last``; their values are views."""
+        numbers = {name: None if column is None else column[first:last] for name, column in self.numbers().items()}
+        ragged = {name: None if column is None else column.part(first, last) for name, column in self.lists().items()}
+        directories = None if self.directories is None else self.directories.part(first, last)
+        observers = None if self.observers is None else self.observers.part(first, last)
+        replicas = self.replicas.part(first, last)
+        return PartitionFacts(replicas, **numbers, **ragged, directories=directories, observers=observers)  # type: ignore[arg-type]
+
+    @property
+    def slot_count(self) -> int:
+        """How many slots the replicas and ISRs of all partitions take beside each other."""
+        counts = self.replicas.counts
+        return int((counts if self.isr is None else np.maximum(counts, self.isr.counts)).sum())
 
     @property
     def nbytes(self) -> int:

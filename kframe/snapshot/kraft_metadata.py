@@ -191,49 +191,52 @@ def _add_topics(metadata: ClusterMetadata, topics: TopicFacts) -> None:
 
 def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts: KraftFacts) -> None:
     topics, columns = snapshot.topics, snapshot.partitions
-    count, replicas = len(columns), columns.replicas
     to_index = broker_indexer(metadata.brokers.ids)  # ids ascend, as the brokers of a snapshot do
+    directory_ids = () if columns.directories is None else facts.directory_ids
+    to_directory = np.array(metadata.directories.indexes_of(directory_ids), np.int32)
+    topic, partition = topics.topic_of_rows(), topics.partition_of_rows()
+    metadata.partitions.reserve(len(columns), columns.slot_count)
+    for _, rows in topics.blocks():
+        part = columns.part(rows.start, rows.stop)
+        metadata.partitions.append(
+            _lists_of(part, to_index, to_directory),
+            {"topic": topic[rows], "partition": partition[rows], **_known_columns(part, to_index)},
+        )
+    _set_rows(metadata, topics, partition)
 
-    empty = Ragged.empty(count)
+
+def _lists_of(columns: PartitionFacts, to_index: Any, to_directory: Int32) -> PartitionLists:
+    """The lists of partitions as indexes of brokers and directories; unknown ones are empty."""
+    empty = Ragged.empty(len(columns))
 
     def broker_indexes(lists: Ragged | None) -> Ragged:
         if lists is None or not len(lists.values):
             return empty
         return Ragged(lists.offsets, to_index(lists.values))
 
-    leader = np.full(count, NO_LEADER, np.int32)
-    if columns.leader is not None:
-        led = columns.leader >= 0
-        leader[led] = to_index(columns.leader[led])
+    replicas = columns.replicas
     if columns.directories is None:
         directories = np.full(len(replicas.values), UNASSIGNED, np.int32)
     else:
-        directories = columns.directories.values
-        mapped = np.array(metadata.directories.indexes_of(facts.directory_ids), np.int32)
-        if not np.array_equal(mapped, np.arange(len(mapped))):
-            directories = mapped[directories]
-    rows = metadata.partitions.append(
-        PartitionLists(
-            replicas=broker_indexes(replicas),
-            isr=broker_indexes(columns.isr),
-            directories=Ragged(replicas.offsets, directories),
-            elr=broker_indexes(columns.elr),
-            last_known_elr=broker_indexes(columns.last_known_elr),
-            adding=broker_indexes(columns.adding_replicas),
-            removing=broker_indexes(columns.removing_replicas),
-        ),
-        {
-            "topic": topics.topic_of_rows(),
-            "partition": topics.partition_of_rows(),
-            "leader": leader,
-            **_known_columns(columns),
-        },
+        directories = to_directory[columns.directories.values]
+    return PartitionLists(
+        replicas=broker_indexes(replicas),
+        isr=broker_indexes(columns.isr),
+        directories=Ragged(replicas.offsets, directories),
+        elr=broker_indexes(columns.elr),
+        last_known_elr=broker_indexes(columns.last_known_elr),
+        adding=broker_indexes(columns.adding_replicas),
+        removing=broker_indexes(columns.removing_replicas),
     )
-    _set_rows(metadata, topics, rows)
 
 
-def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:
+def _known_columns(columns: PartitionFacts, to_index: Any) -> Mapping[str, Any]:
+    leader = np.full(len(columns), NO_LEADER, np.int32)
+    if columns.leader is not None:
+        led = columns.leader >= 0
+        leader[led] = to_index(columns.leader[led])
     by_name = {
+        "leader": leader,
         "leader_epoch": columns.leader_epoch,
         "partition_epoch": columns.partition_epoch,
         "recovery": columns.leader_recovery_state,
@@ -241,9 +244,9 @@ def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:
     return {name: column for name, column in by_name.items() if column is not None}
 
 
-def _set_rows(metadata: ClusterMetadata, topics: TopicFacts, rows: Int32) -> None:
-    """Record the row of each partition; of a part of a cluster, NO_ROW where there is none."""
-    first, numbers = offsets_of(topics.partition_counts).tolist(), topics.partition_of_rows()
+def _set_rows(metadata: ClusterMetadata, topics: TopicFacts, numbers: Int32) -> None:
+    """Record the row of each partition, which has these numbers; of a part of a cluster, NO_ROW where there is none."""
+    first, rows = offsets_of(topics.partition_counts).tolist(), np.arange(len(numbers), dtype=np.int32)
     for index in range(len(topics)):
         span = slice(first[index], first[index + 1])
         by_partition = rows[span]

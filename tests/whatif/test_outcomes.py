@@ -12,6 +12,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
 from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesWritten, WhatIf
 from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
@@ -96,7 +97,7 @@ def test_changes_have_states_before_and_after() -> None:
 
 
 def test_states_are_written_with_controller_epoch_of_snapshot() -> None:
-    engine = ZookeeperEngine(small())
+    engine = ZookeeperEngine(ZookeeperStart.of(small()))
     whatif = WhatIf.of(engine)
     assert whatif.health().counts()["offline"] == 1
     whatif.fail([1])

@@ -16,6 +16,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registra
 from kframe.whatif import TopicStatus, WhatIf
 from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 from kframe.whatif.engines.zookeeper.partition_timeline import PartitionTimeline, describe_change
+from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 from tests.whatif.samples import small
 
 #: Assigned, adding and removing.
@@ -26,7 +27,9 @@ def six_brokers() -> ZookeeperEngine:
     """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
-    return ZookeeperEngine(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
+    return ZookeeperEngine(
+        ZookeeperStart.of(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
+    )
 
 
 def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
@@ -76,7 +79,7 @@ def test_description_of_assignment_changes(description: str, before: Lists, afte
 
 
 def test_timeline_ignores_other_partitions() -> None:
-    engine = ZookeeperEngine(small())
+    engine = ZookeeperEngine(ZookeeperStart.of(small()))
     timeline, other = engine.follow("t", 3), engine.follow("t", 4)
     WhatIf.of(engine).fail([1])
     assert [text for text, *_ in lines(timeline)] == ["present state", "no leader"]

@@ -32,8 +32,11 @@ def engine_of(
 
         return KraftEngine(snapshot, config, selectors)
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 
-    return ZookeeperEngine(snapshot, config, selectors, clock)
+    start = ZookeeperStart.of(snapshot, config)
+    del snapshot  # Of a caller that has no other reference, its columns are free before the store has its own.
+    return ZookeeperEngine(start, selectors, clock)
 
 
 def applicable_config(config: Mapping[str, object], snapshot: Snapshot) -> dict[str, object]:

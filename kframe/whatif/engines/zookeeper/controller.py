@@ -31,10 +31,9 @@ from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.texts import counted
 from kframe.ports.clock import Clock
 from kframe.runtime.loop import ControllerLoop
-from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
-from kframe.whatif.engines.known_facts import KnownFacts, known_row
-from kframe.whatif.engines.settings import assumptions_of, config_of, controller_epoch_of, controller_id_of
+from kframe.whatif.engines.known_facts import known_row
+from kframe.whatif.engines.settings import controller_id_of
 from kframe.whatif.engines.zookeeper.health import effective_min_isr, health_of
 from kframe.whatif.engines.zookeeper.observe import (
     ElectionWatch,
@@ -47,6 +46,7 @@ from kframe.whatif.engines.zookeeper.observe import (
 )
 from kframe.whatif.engines.zookeeper.partition_timeline import PartitionTimeline
 from kframe.whatif.engines.zookeeper.refusals import election_reasons
+from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 from kframe.whatif.results.changes import PartitionChanges, changes_between
 from kframe.whatif.results.health import ClusterHealth
 from kframe.whatif.results.outcome import KRAFT_VERBS, ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
@@ -67,20 +67,19 @@ class ZookeeperController:
 
     def __init__(
         self,
-        snapshot: Snapshot,
-        config: Mapping[str, object] | None = None,
+        start: ZookeeperStart,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """See ``engine_of``."""
-        self._known = KnownFacts.of(snapshot, config)
-        self.config = config_of(snapshot, config)
-        self.assumptions = assumptions_of(snapshot, config)
+        """Take over the cluster of ``start``, whose columns are the controller's from now on; see ``engine_of``."""
+        self._known = start.known
+        self.config = start.config
+        self.assumptions = start.assumptions
         self.selectors = dict(selectors or {})
         self.election_watch: ElectionWatch | None = None
         """Called at every election, before its results are stored."""
-        cluster, controller_epoch = snapshot.to_cluster(), controller_epoch_of(snapshot)
-        self.snapshot = snapshot = snapshot.without_partitions()
+        cluster = start.cluster
+        self.snapshot = snapshot = start.snapshot
         self.registrations = {
             facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
             for facts in snapshot.brokers
@@ -88,7 +87,7 @@ class ZookeeperController:
         self._record = Observations(len(cluster.brokers))
         self._partition_timelines: list[PartitionTimeline] = []
         self._transport = MeasuringTransport(encoder_for(self.config), clock or VirtualClock(), self._note_requests)
-        self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
+        self.ensemble = MemoryEnsemble.from_cluster(cluster, start.controller_epoch - 1, copy=False)
         """The storage; its watches tell the controller which brokers are registered."""
         self._selection = WatchedSelection(self.selectors, self._note_election)
         store = WatchedStore(self.ensemble.connect(), self._note_written, self._save_rows, self._save_topics)
