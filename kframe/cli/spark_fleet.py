@@ -49,7 +49,8 @@ class FleetCommand:
     def results(
         self, stage: Stage, unit: str = "clusters", scenarios: Callable[[Callable[[], Any]], Any] | None = None
     ) -> Iterator[tuple[Fleet, StageResult]]:
-        """The fleet with the racks of the map, and the result of a stage, which consists of ``unit``.
+        """The fleet with the racks of the map, and the result of a stage, which consists of ``unit``. Small fleets are
+        played in this process, without a session.
 
         ``scenarios`` makes the rows of SCENARIOS; its argument returns the rows of BROKERS. Names the clusters of the
         map that the fleet lacks. Raises InputError for a malformed map or fleet, before the session starts if the map
@@ -60,10 +61,14 @@ class FleetCommand:
         from kframe.spark.stages import run_stage
 
         racks = read_racks(self.rack_map)
-        session = self.spark.session()
-        fleet = open_fleet(session, self.folder, fingerprints=self.out is not None, racks=racks)
+        fleet = open_fleet(self.folder, racks)
         check_racks(racks, fleet.names(), self.folder)
+        session = self.spark.session_for(fleet.cost())
+        if self.out is not None:
+            fleet = fleet.with_fingerprints(session, racks)
         rows = None if scenarios is None else scenarios(functools.cache(lambda: fleet.brokers(session)))
+        if session is None and rows is not None:
+            session = self.spark.session_for(fleet.cost(rows["cluster"].to_pylist()))
         writing = Writing(self.out, self.force, planned_in(self.out, unit))
         with run_stage(session, fleet, stage, writing, rows) as result:
             yield fleet, result

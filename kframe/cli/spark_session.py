@@ -24,6 +24,8 @@ from kframe.cli.findings import exit_on_findings
 from kframe.cli.options import with_options
 from kframe.cli.output import BadInput
 from kframe.cli.studies import pairs_of_option
+from kframe.model.texts import short_repr
+from kframe.model.whole_numbers import INT64_MAX, parse_whole
 from kframe.spark.sessions import check_pyspark
 
 if TYPE_CHECKING:
@@ -60,6 +62,19 @@ class SparkSettings:
 
         with _log_to_file():
             return session(self.master, remote=self.remote, conf=self.conf)
+
+    def session_for(self, cost: int | None) -> Any:
+        """The SparkSession for work that costs as much as so many partitions, or None: the driver does little work
+        itself. Raises InputError as ``session``, also for a setting that is no number."""
+        from kframe.spark.sessions import check_master
+        from kframe.spark.tasks import DRIVER_PARTITIONS, DRIVER_PARTITIONS_MAX
+
+        stated = self.conf.get(DRIVER_PARTITIONS, str(DRIVER_PARTITIONS_MAX))
+        most = parse_whole(stated, INT64_MAX)
+        if most is None:
+            raise BadInput(f"--conf {DRIVER_PARTITIONS}: found {short_repr(stated)}, expected a whole number")
+        check_master(self.master)
+        return self.session() if cost is None or cost > most else None
 
 
 class SparkFailure(click.ClickException):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
@@ -25,12 +25,15 @@ from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, fingerprint, inputs_of, is_fleet, read_part, records
 from kframe.spark.inferred import completed
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS, CLUSTER_TABLES, CLUSTERS, TEXT
+from kframe.spark.schema import BROKERS, CLUSTER_TABLES, CLUSTERS, TEXT, FleetTable
 from kframe.spark.sources import SnapshotSource, find_sources
-from kframe.spark.tasks import map_inputs
+from kframe.spark.tasks import PARTITIONS_OF_UNIT, rows_of_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: The fingerprint of the input of each cluster.
+FINGERPRINTS: Final = FleetTable("fingerprints", pa.schema([("cluster", TEXT), ("fingerprint", TEXT)]), ("cluster",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,26 +148,43 @@ class Fleet:
         """The names of all clusters, without the rejected ones."""
         return set(self.clusters)
 
-    def brokers(self, session: SparkSession) -> pa.Table:
-        """The rows of BROKERS of all clusters. A Spark job is run only for what was not ingested."""
+    def brokers(self, session: SparkSession | None) -> pa.Table:
+        """The rows of BROKERS of all clusters. A Spark job is run, with a session, only for what was not ingested."""
         clusters = list(self.clusters.values())
-        if all(cluster.ingested for cluster in clusters):
-            return pa.concat_tables([BROKERS.schema.empty_table(), *(cluster.brokers() for cluster in clusters)])
 
         def work(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
             for cluster in inputs:
                 yield from cluster.brokers().to_batches()
 
-        return table_of(map_inputs(session, clusters, work, BROKERS.ddl).toArrow().to_batches(), BROKERS)
+        in_driver = all(cluster.ingested for cluster in clusters)
+        rows = rows_of_inputs(None if in_driver else session, clusters, work, BROKERS)
+        return table_of(rows.to_batches(), BROKERS)
+
+    def cost(self, scenarios: Sequence[str | None] = (None,)) -> int | None:
+        """The partitions that scenarios play, and what they cost besides, in partitions. ``scenarios`` has the cluster
+        of each, None for all clusters. Returns None if a cluster must be read to know its size."""
+        sizes: dict[str | None, int] = {}
+        for name, cluster in self.clusters.items():
+            if cluster.partitions is None:
+                return None
+            sizes[name] = PARTITIONS_OF_UNIT + cluster.partitions
+        sizes[None] = sum(sizes.values())
+        return sum(sizes.get(name, 0) for name in scenarios)
+
+    def with_fingerprints(self, session: SparkSession | None, racks: FleetRackMap | None) -> Fleet:
+        """The fleet with fingerprints of all inputs, for which each source is read. Raises SnapshotError."""
+        others = [cluster for name, cluster in self.clusters.items() if name not in self.inputs]
+        inputs = {**self.inputs, **_fingerprints(session, others)}
+        if racks is not None:
+            mapped = {name: msgspec.json.encode(sorted(racks.of(name).items())) for name in inputs}
+            inputs = {name: hashlib.sha256(text.encode() + mapped[name]).hexdigest() for name, text in inputs.items()}
+        return replace(self, inputs=inputs)
 
 
-def open_fleet(
-    spark: SparkSession, root: str, *, fingerprints: bool = False, racks: FleetRackMap | None = None
-) -> Fleet:
-    """The clusters of a fleet that ``ingest`` wrote, or of snapshot files and directories.
+def open_fleet(root: str, racks: FleetRackMap | None = None) -> Fleet:
+    """The clusters of a fleet that ``ingest`` wrote, or of snapshot files and directories. No source is read.
 
-    Brokers without a rack have that of ``racks``. Sources are read now only for their ``fingerprints``. Raises
-    InputError.
+    Brokers without a rack have that of ``racks``. ``inputs`` has what ``ingest`` recorded. Raises InputError.
     """
     rejected = {}
     if is_fleet(Path(root)):
@@ -173,23 +193,19 @@ def open_fleet(
         inputs = {record.cluster: fingerprint(record.outputs) for record in complete}
         rejected = {record.cluster: record.rejected for record in complete if record.rejected is not None}
     else:
-        sources = find_sources([root])
-        clusters = list(map(ClusterInput.of_source, sources))
-        inputs = _fingerprints(spark, sources) if fingerprints else {}
+        clusters, inputs = list(map(ClusterInput.of_source, find_sources([root]))), {}
     if racks is not None:
         clusters = [replace(cluster, racks=racks.only(cluster.cluster)) for cluster in clusters]
-        mapped = {name: msgspec.json.encode(sorted(racks.of(name).items())) for name in inputs}
-        inputs = {name: hashlib.sha256(text.encode() + mapped[name]).hexdigest() for name, text in inputs.items()}
     return Fleet({cluster.cluster: cluster for cluster in clusters}, inputs, rejected)
 
 
-def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
+def _fingerprints(session: SparkSession | None, sources: Sequence[ClusterInput]) -> dict[str, str]:
     """The fingerprint of each source, by its cluster. Tasks compute them, because every byte is read."""
 
-    def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+    def work(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
         for source in inputs:
             digest = fingerprint(inputs_of(source.path))
             yield pa.RecordBatch.from_pydict({"cluster": [source.cluster], "fingerprint": [digest]})
 
-    fingerprints = map_inputs(spark, sources, work, "cluster string, fingerprint string").toArrow()
+    fingerprints = rows_of_inputs(session, sources, work, FINGERPRINTS)
     return dict(zip(fingerprints["cluster"].to_pylist(), fingerprints["fingerprint"].to_pylist(), strict=True))

@@ -52,6 +52,12 @@ def check_pyspark() -> None:
         raise InputError("pyspark", "no such module", f"the package: {pip_command('spark')}")
 
 
+def check_master(master: str | None) -> None:
+    """Raise ParameterError for what is no address of a Spark master."""
+    if master is not None and not _MASTER.fullmatch(master):
+        raise ParameterError("master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
+
+
 def session(
     master: str | None = None,
     *,
@@ -66,8 +72,7 @@ def session(
 
     Raises InputError if pyspark is not installed, or ``master`` is no address of a Spark master.
     """
-    if master is not None and not _MASTER.fullmatch(master):
-        raise ParameterError("master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
+    check_master(master)
     check_pyspark()
     from pyspark.sql import SparkSession
 

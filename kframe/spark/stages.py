@@ -117,7 +117,7 @@ class StageResult:
     pairs: frozenset[_Pair]
     store: Marks | None
     """The marks of the output directory, if there is one."""
-    _results: DataFrame
+    _results: DataFrame | pa.Table
     """Rows of RESULTS; those with ``data`` are the summary where nothing is written."""
 
     @property
@@ -148,16 +148,24 @@ class StageResult:
                 yield store.rows(self.table, part)
 
     def _stored(self) -> Iterator[pa.Table]:
-        made = self._results.where("data is not null").orderBy("cluster", "scenario").select("data")
-        for (data,) in made.toLocalIterator():
-            yield pa.ipc.open_stream(bytes(data)).read_all().cast(self.table.schema)
+        order = ["cluster", "scenario"]
+        streams: Iterable[Any]
+        if isinstance(self._results, pa.Table):
+            made = self._results.filter(self._results["data"].is_valid())
+            streams = made.sort_by([(name, "ascending") for name in order])["data"].to_pylist()
+        else:
+            rows = self._results.where("data is not null").orderBy(*order).select("data").toLocalIterator()
+            streams = (bytes(data) for (data,) in rows)
+        for stream in streams:
+            yield pa.ipc.open_stream(stream).read_all().cast(self.table.schema)
 
 
 @contextmanager
 def run_stage(
-    session: SparkSession, fleet: Fleet, stage: Stage, writing: Writing, scenarios: pa.Table | None = None
+    session: SparkSession | None, fleet: Fleet, stage: Stage, writing: Writing, scenarios: pa.Table | None = None
 ) -> Iterator[StageResult]:
-    """Do a stage for each cluster, or each of the ``scenarios`` (rows of SCENARIOS) on its clusters.
+    """Do a stage for each cluster, or each of the ``scenarios`` (rows of SCENARIOS) on its clusters. Without a session
+    this process does it.
 
     Does what is not written yet, or with force everything, and writes it. Clusters and scenarios with a problem are
     left out. Raises InputError for a repeated scenario, or a scenario of an unknown cluster.
@@ -179,28 +187,46 @@ def run_stage(
         if earlier is not None and mark.inputs != earlier.inputs:
             changed.add(pair[0])
     units = units_of(fleet.clusters, due, tasks_max(session), stage, cores_of(session))
-    with interpreted(session), _played(session, units, stage, marks, writing.out) as results:
-        failed = results.where("problem is not null").select("cluster", "scenario", "problem").toArrow().to_pylist()
-        problems = sorted(failed, key=lambda row: (row["cluster"], row["scenario"] or ""))
+    with _played(session, units, stage, marks, writing.out) as results:
+        problems = sorted(_problems(results), key=lambda row: (row["cluster"], row["scenario"] or ""))
         yield StageResult(summary, tuple(problems), tuple(sorted(changed)), frozenset(rows_by_pair), store, results)
 
 
 @contextmanager
 def _played(
-    session: SparkSession, units: list[Unit], stage: Stage, marks: Mapping[Path, Mark], out: str | None
-) -> Iterator[DataFrame]:
-    """The rows of RESULTS of units, played once."""
-    if out is None:
-        results = _results(session, units, stage, None).persist()
-        try:
-            yield results
-        finally:
-            results.unpersist()
-        return
-    path = Path(out).absolute()
-    with staging(path) as staged:
-        played = _results(session, units, stage, Output(str(path), str(staged), marks)).toArrow()
-    yield session.createDataFrame(played, RESULTS.ddl)
+    session: SparkSession | None, units: list[Unit], stage: Stage, marks: Mapping[Path, Mark], out: str | None
+) -> Iterator[DataFrame | pa.Table]:
+    """The rows of RESULTS of units, played once. They are few where results are written."""
+    if out is not None:
+        path = Path(out).absolute()
+        with staging(path) as staged:
+            output = Output(str(path), str(staged), marks)
+            if session is None:
+                played = _played_here(units, stage, output)
+            else:
+                with interpreted(session):
+                    played = _results(session, units, stage, output).toArrow()
+        yield played
+    elif session is None:
+        yield _played_here(units, stage, None)
+    else:
+        with interpreted(session):
+            results = _results(session, units, stage, None).persist()
+            try:
+                yield results
+            finally:
+                results.unpersist()
+
+
+def _played_here(units: list[Unit], stage: Stage, output: Output | None) -> pa.Table:
+    return pa.Table.from_batches(play_units(units, stage, output), RESULTS.schema)
+
+
+def _problems(results: DataFrame | pa.Table) -> list[dict[str, Any]]:
+    names = ["cluster", "scenario", "problem"]
+    if isinstance(results, pa.Table):
+        return results.filter(results["problem"].is_valid()).select(names).to_pylist()  # type: ignore[no-any-return]
+    return results.where("problem is not null").select(*names).toArrow().to_pylist()  # type: ignore[no-any-return]
 
 
 def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Output | None) -> DataFrame:

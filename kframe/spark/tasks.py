@@ -1,4 +1,4 @@
-"""The tasks of jobs that work on many inputs, such as clusters: each task has several."""
+"""Work on many inputs, such as clusters: by the driver itself if it is little, else by tasks that have several each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from kframe.spark.schema import FleetTable
 from kframe.spark.sessions import SHUFFLES_OF_CORE
 
 if TYPE_CHECKING:
@@ -19,22 +20,44 @@ _Input = TypeVar("_Input")
 _OF_SHUFFLE_PARTITION: Final = 4
 #: More tasks are no faster, and each is kept in the driver.
 _TASKS_MAX: Final = 10_000
+#: Most partitions that the driver plays itself: a session, its first query and Python workers take about 10 s, in which
+#: one core plays some 10,000,000. ``spark.kframe.driver.partitions`` is the setting of another number.
+DRIVER_PARTITIONS_MAX: Final = 1_000_000
+DRIVER_PARTITIONS: Final = "spark.kframe.driver.partitions"
+#: What a scenario on a cluster costs besides its partitions, in partitions.
+PARTITIONS_OF_UNIT: Final = 5_000
 
 
-def tasks_max(session: SparkSession) -> int:
-    """How many tasks a job in a session can use."""
+def tasks_max(session: SparkSession | None) -> int:
+    """How many tasks a job in a session can use; 1 without a session."""
+    if session is None:
+        return 1
     return min(_OF_SHUFFLE_PARTITION * shuffle_partitions(session), _TASKS_MAX)
 
 
-def cores_of(session: SparkSession) -> int:
-    """The cores for which a session of kframe would have as many shuffle partitions as this one. Spark Connect does not
-    show the cores of a session."""
+def cores_of(session: SparkSession | None) -> int:
+    """The cores for which a session of kframe would have as many shuffle partitions as this one; 1 without a session.
+    Spark Connect does not show the cores of a session."""
+    if session is None:
+        return 1
     return max(shuffle_partitions(session) // SHUFFLES_OF_CORE, 1)
 
 
 def shuffle_partitions(session: SparkSession) -> int:
     """The shuffle partitions of a session."""
     return int(str(session.conf.get("spark.sql.shuffle.partitions")))
+
+
+def rows_of_inputs(
+    session: SparkSession | None,
+    inputs: Sequence[_Input],
+    work: Callable[[Iterator[_Input]], Iterator[pa.RecordBatch]],
+    table: FleetTable,
+) -> pa.Table:
+    """The rows of ``table`` that ``work`` makes of all inputs. Without a session this process works."""
+    if session is None:
+        return pa.Table.from_batches(work(iter(inputs)), table.schema)
+    return map_inputs(session, inputs, work, table.ddl).toArrow()
 
 
 def map_inputs(

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
+from kframe.spark import tasks
 from kframe.spark.sessions import session
 from tests.spark import jvm
+
+
+@pytest.fixture(autouse=True)
+def no_work_in_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use Spark for the small fleets of tests; ``test_driver.py`` compares with those that do not."""
+    monkeypatch.setattr(tasks, "DRIVER_PARTITIONS_MAX", 0)
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,8 @@ from tests.spark import jvm
 BIN: Final = Path(pyspark.__file__).parent / "bin"
 #: Address of a driver, and settings of the driver and its executors.
 LOCAL: Final = jvm.SETTINGS | {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-
-
+#: An option by which a command uses Spark for a small fleet.
+IN_SPARK: Final = ("--conf", "spark.kframe.driver.partitions=0")
 _CLASSES: Final = "org.apache.spark.deploy"
 
 

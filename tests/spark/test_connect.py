@@ -16,7 +16,7 @@ from kframe.snapshot.generate import Health, generate
 from tests.cli.running import kframe
 from tests.snapshot.samples import state
 from tests.spark.fleets import snapshot_directory, two_topics
-from tests.spark.processes import BIN, LOCAL, environment, server, settings
+from tests.spark.processes import BIN, IN_SPARK, LOCAL, environment, server, settings
 
 pytest.importorskip("grpc_status")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -49,7 +49,7 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
     scenarios = tmp_path / "scenarios.jsonl"
     scenarios.write_text('{"scenario": "bounce", "verb": "restart", "cluster": "east", "brokers": [1, 2]}\n')
     commands = {
-        name: ["spark", name, str(exports), *options, "-o", "json"]
+        name: ["spark", name, str(exports), *options, *IN_SPARK, "-o", "json"]
         for name, options in {
             "validate": ["--fail-on", "warning"],
             "failover": [

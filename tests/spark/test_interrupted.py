@@ -20,7 +20,7 @@ from kframe.spark.play import CHANGES
 from tests.cli.running import kframe
 from tests.spark.fleets import snapshot_directory
 from tests.spark.outcomes import reference_rows, scenario
-from tests.spark.processes import environment
+from tests.spark.processes import IN_SPARK, environment
 
 BROKERS, CLUSTERS = 12, 3
 SNAPSHOT = generate(3_000, BROKERS, racks=3, seed=3)
@@ -94,7 +94,7 @@ def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path
     """The command that resumes uses the session of the tests, since another JVM takes long to start."""
     out = tmp_path / "out"
     arguments = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
-    process = [sys.executable, "-m", "kframe.cli", *command(fleet, out), "--master", "local[2]"]
+    process = [sys.executable, "-m", "kframe.cli", *command(fleet, out), "--master", "local[2]", *IN_SPARK]
     with subprocess.Popen(process, **arguments) as running:  # type: ignore[call-overload]
         workers = stopped_in_the_middle(running, out)
         if ends == "SIGINT":

@@ -127,7 +127,7 @@ def test_sweep_equals_whatif_sweep(spark: Any, fleet: Path, exports: Path, tmp_p
 def test_validate_applies_rules_of_cluster_mode(spark: Any, fleet: Path) -> None:
     document = command("spark", "validate", fleet)
     assert_valid(document, "kframe.spark-violations/v1")
-    opened = open_fleet(spark, str(fleet))
+    opened = open_fleet(str(fleet))
     expected = [row for name in SEEDS for row in validate_tables(name, opened.clusters[name].tables()).to_pylist()]
     assert expected
     key = json.dumps

@@ -14,7 +14,7 @@ from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
 from tests.spark.fleets import snapshot_directory
 from tests.spark.outcomes import reference_rows, scenario
-from tests.spark.processes import BIN, LOCAL, environment, settings, standalone_cluster
+from tests.spark.processes import BIN, IN_SPARK, LOCAL, environment, settings, standalone_cluster
 
 FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
 
@@ -59,6 +59,7 @@ def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
             out,
             "-o",
             "jsonl",
+            *IN_SPARK,
         ],
         env=environment(),
         capture_output=True,
