@@ -268,7 +268,7 @@ def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
         return _Shown(demo, PAGES, demo)
     controllers = ServedControllers(watched.metrics) if watched.metrics else None
     if opened is None:
-        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.PAGE, path="/"),), controllers)
+        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.live_page, path="/"),), controllers)
     return _Shown(opened, PAGES, controllers)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kframe.plugin.live import Progress
 from kframe.plugin.whatif import RestartPlanDocument, RestartRequest, plan_restarts, restart_document
-from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.tables.query import broker_ids
 
 
@@ -24,8 +24,12 @@ class RestartParameters(Struct, frozen=True, forbid_unknown_fields=True):
     allow_unavoidable: bool = False
 
 
-def restarts_content(context: PageContext, parameters: RestartParameters) -> RestartPlanDocument:
-    """The plan, a job's. Raises InputError, Unfinished and what else a job raises."""
+@page(ContentPage, "restarts", "/restarts", schema="kframe.restart-plan/v1", in_navigation=True)
+def restarts_page(context: PageContext, parameters: RestartParameters) -> RestartPlanDocument:
+    """The batches of a rolling restart: kframe plan restarts.
+
+    Raises InputError, Unfinished and what else a job raises.
+    """
     snapshot, key = context.reading.snapshot, (context.reading.number, "restarts", parameters)
     request = RestartRequest(
         brokers=broker_ids("brokers", parameters.brokers) or None,
@@ -47,16 +51,3 @@ def restarts_content(context: PageContext, parameters: RestartParameters) -> Res
 
 def _nbytes(document: RestartPlanDocument) -> int:
     return 2_000 * (len(document.batches) + len(document.blocked) + len(document.conflicts))
-
-
-PAGE: Final = ContentPage(
-    name="restarts",
-    title="Restarts",
-    path="/restarts",
-    doc="The batches of a rolling restart: kframe plan restarts.",
-    schema="kframe.restart-plan/v1",
-    content=RestartPlanDocument,
-    build=restarts_content,
-    template="restarts.html",
-    parameters=RestartParameters,
-)

@@ -16,7 +16,7 @@ from kframe.plugin.snapshot import Snapshot
 from kframe.plugin.whatif import PartitionChanges, WhatIf, WhatIfDocument, summary_document
 from kframe_console.pages.operations import OPERATIONS, OperationForm, WhatIfParameters, operations_of
 from kframe_console.pages.overview import RackContent, racks_content
-from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.tables.columns import DataColumn, ListsColumn, NamedColumn, NumericColumn, numeric
 from kframe_console.tables.table import ColumnTable
 
@@ -68,14 +68,6 @@ def whatif_result(context: PageContext, parameters: WhatIfParameters) -> WhatIfR
     return context.jobs.result(key, f"{form.title}: what-if", compute, lambda result: result.nbytes)
 
 
-def whatif_content(context: PageContext, parameters: WhatIfParameters) -> WhatIfDocument | None:
-    """The outcome, without its partitions; None until the operation and what it is applied to are chosen."""
-    form = _form(context.reading.snapshot, parameters)
-    if form is None or not form.is_complete(parameters):
-        return None
-    return whatif_result(context, parameters).document
-
-
 def whatif_extras(context: PageContext, parameters: WhatIfParameters, content: WhatIfDocument | None) -> WhatIfExtras:
     """What only HTML shows."""
     snapshot = context.reading.snapshot
@@ -85,6 +77,23 @@ def whatif_extras(context: PageContext, parameters: WhatIfParameters, content: W
         racks_content(context),
         () if content is None else whatif_result(context, parameters).pictures,
     )
+
+
+@page(
+    ContentPage,
+    "whatif",
+    "/whatif",
+    title="What if",
+    schema="kframe.whatif/v1",
+    in_navigation=True,
+    extras=whatif_extras,
+)
+def whatif_page(context: PageContext, parameters: WhatIfParameters) -> WhatIfDocument | None:
+    """The outcome of an operation: kframe whatif. The changed partitions are in /whatif/partitions."""
+    form = _form(context.reading.snapshot, parameters)
+    if form is None or not form.is_complete(parameters):
+        return None
+    return whatif_result(context, parameters).document
 
 
 def _form(snapshot: Snapshot, parameters: WhatIfParameters) -> OperationForm | None:
@@ -123,17 +132,3 @@ def _nbytes(changes: PartitionChanges) -> int:
     arrays = (getattr(changes, name) for name in PartitionChanges.__dataclass_fields__)
     lists = sum(ragged.values.nbytes + ragged.offsets.nbytes for ragged in changes.lists().values())
     return lists + sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-
-PAGE: Final = ContentPage(
-    name="whatif",
-    title="What if",
-    path="/whatif",
-    doc="The outcome of an operation: kframe whatif. The changed partitions are in /whatif/partitions.",
-    schema="kframe.whatif/v1",
-    content=WhatIfDocument,
-    build=whatif_content,
-    extras=whatif_extras,
-    template="whatif.html",
-    parameters=WhatIfParameters,
-)

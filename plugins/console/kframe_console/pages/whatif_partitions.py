@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from kframe.plugin.whatif import ChangedPartition, Verb
 from kframe_console.pages.operations import WhatIfParameters
-from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.pages.page import PARTITION_LINKS, PageContext, TablePage, page
 from kframe_console.pages.whatif import whatif_result
 from kframe_console.tables.table import ColumnTable
-
-
-def changed_partitions(context: PageContext, parameters: WhatIfParameters) -> ColumnTable:
-    """The changed partitions of an operation, by topic and number."""
-    return whatif_result(context, parameters).changes
 
 
 def explained_by(context: PageContext, parameters: WhatIfParameters) -> Mapping[str, str]:
@@ -25,16 +19,16 @@ def explained_by(context: PageContext, parameters: WhatIfParameters) -> Mapping[
     return {"partition": f"/topics/{{topic}}/{{partition}}?fail={','.join(map(str, operation.brokers))}"}
 
 
-PAGE: Final = TablePage(
-    name="whatif-partitions",
+@page(
+    TablePage,
+    "whatif-partitions",
+    "/whatif/partitions",
     title="Changed partitions",
-    path="/whatif/partitions",
-    doc="The partitions that an operation changes, before and after: the partitions of kframe whatif -o json.",
-    schema="kframe.whatif-partitions/v1",
     row=ChangedPartition,
-    build=changed_partitions,
-    links={"topic": "/topics/{topic}", "partition": "/topics/{topic}/{partition}"},
-    parameters=WhatIfParameters,
+    schema="kframe.whatif-partitions/v1",
+    links=PARTITION_LINKS,
     links_of=explained_by,
-    in_navigation=False,
 )
+def partitions_page(context: PageContext, parameters: WhatIfParameters) -> ColumnTable:
+    """The partitions that an operation changes, before and after: the partitions of kframe whatif -o json."""
+    return whatif_result(context, parameters).changes

@@ -56,6 +56,12 @@ class OptionForm:
             f"{name.title().replace('-', '')}Parameters", own, bases=bases, kw_only=True, forbid_unknown_fields=True
         )
 
+    def parameters_with(self, **fields: tuple[Any, ...]) -> type[Struct]:
+        """``parameters`` with further fields, of types with or without a default."""
+        own = [(name, *field) for name, field in fields.items()]
+        name = "".join(map(str.title, fields)) + self.parameters.__name__
+        return msgspec.defstruct(name, own, bases=(self.parameters,), kw_only=True, forbid_unknown_fields=True)
+
     def texts_of(self, parameters: Any) -> dict[str, str]:
         """``texts`` of an object of ``parameters``. Raises ParameterError."""
         return self.texts({field.name: getattr(parameters, field.name) for field in self.fields})
