@@ -22,12 +22,11 @@ from kframe_console.pages import (
     topic,
     topics,
     whatif,
-    whatif_partitions,
 )
 from kframe_console.pages.page import Page
 
 _NAVIGATION: Final = (overview, brokers, topics, partitions, live, whatif, sweep, restarts, plans)
-_FURTHER: Final = (topic, partition, whatif_partitions, sweep_heat, plan_comparison, plan, plan_stages)
+_FURTHER: Final = (topic, partition, sweep_heat, plan_comparison, plan, plan_stages)
 _EXECUTIONS: Final = (executions, plan_execution)
 _BY_NAME: Final[dict[str, Page]] = {
     value.name: value

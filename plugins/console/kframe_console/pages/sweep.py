@@ -108,7 +108,7 @@ def _failures_table(key: tuple[Any, ...], swept: Sweep) -> ColumnTable:
     links={
         "brokers": "/whatif?operation=fail&brokers={brokers}",
         "rack": "/whatif?operation=fail&racks={rack}",
-        "directory": "/whatif?operation=fail-directories&brokers={brokers}&directories={directory}",
+        "directory": "/whatif?operation=fail-directories&broker={brokers}&directories={directory}",
     },
 )
 def failures_page(context: PageContext, parameters: FailuresParameters) -> ColumnTable:

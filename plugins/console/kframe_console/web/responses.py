@@ -145,9 +145,9 @@ def _table_response(
     return html_response(page.template, view=view, context=context, table=shown)
 
 
-def _embedded(view: View, context: PageContext, name: str, **parameters: str) -> ShownTable:
+def _embedded(view: View, context: PageContext, page_name: str, /, **parameters: str) -> ShownTable:
     """The table of another page with these parameters, for a part of this page."""
-    page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == name)
+    page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == page_name)
     table, query, own, links = _queried(page, context, parameters)
     rows = table.rows(query, context.rows)
     return ShownTable(page, table.columns, query, len(rows), table.count, view, own, links, True)
