@@ -11,10 +11,9 @@ from kframe.plugin.commands import execution_limit_options
 from kframe.plugin.plans import ExecutionDocument, ExecutionEffect, ExecutionState, PreparedPlan, execution_document
 from kframe_console.pages.executions import execution_page, executions_of
 from kframe_console.pages.page import ActionPage, ContentPage, PageContext, Redirect, page
-from kframe_console.pages.plan_stages import limits_of
 from kframe_console.plans.executions import Executions
 from kframe_console.plans.forms import OptionForm
-from kframe_console.plans.session import LIMITS, PlanLink
+from kframe_console.plans.session import LIMITS
 
 EXECUTION: Final = OptionForm(
     "execute", lambda *, limits: limits, execution_limit_options, parameters=LIMITS.parameters
@@ -41,9 +40,9 @@ class ExecutionPreview(Struct):
 def _forms(_context: PageContext, parameters: Any, _content: Any) -> dict[str, Any]:
     return {
         "fields": EXECUTION.fields,
-        "limits": limits_of(parameters),
+        "limits": LIMITS.texts_of(parameters),
         "texts": EXECUTION.texts_of(parameters),
-        "options": LIMITS.command_line(limits_of(parameters)),
+        "options": LIMITS.command_line(LIMITS.texts_of(parameters)),
     }
 
 
@@ -70,8 +69,7 @@ def preview_page(context: PageContext, parameters: Any) -> ExecutionPreview:
 
 
 def _prepared(context: PageContext, parameters: Any) -> PreparedPlan:
-    link = PlanLink(plan=parameters.plan, request=parameters.request)
-    return context.plans.prepared(context.reading, link, limits_of(parameters))
+    return context.plans.prepared(context.reading, parameters, LIMITS.texts_of(parameters))
 
 
 @page(

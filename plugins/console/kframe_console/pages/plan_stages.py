@@ -11,7 +11,7 @@ from kframe.plugin import ParameterError
 from kframe.plugin.pages import SpansPart
 from kframe.plugin.plans import SPANS_MAX, PlanStage, StageManifest, failure_rows, stage_axis, stage_rows
 from kframe_console.pages.page import ContentPage, PageContext, page
-from kframe_console.plans.session import LIMITS, PlanLink
+from kframe_console.plans.session import LIMITS
 
 #: Most rows of tables in HTML; JSON has all.
 ROWS_MAX: Final = 500
@@ -34,22 +34,13 @@ class StageContent(Struct):
     stage: PlanStage
 
 
-def limits_of(parameters: Any) -> dict[str, str]:
-    """The limits among the parameters of a page, as texts."""
-    return LIMITS.texts_of(parameters)
-
-
-def _link(parameters: Any) -> PlanLink:
-    return PlanLink(plan=parameters.plan, request=parameters.request)
-
-
 def _axis(_context: PageContext, parameters: Any, content: StagesContent) -> Mapping[str, Any]:
     """The form of limits, and the part of the axis from a stage on."""
     first = min(max(parameters.first, 0), max(len(content.stages.stages) - 1, 0))
     axis: SpansPart = stage_axis(content.stages, first)
     return {
         "fields": LIMITS.fields,
-        "limits": limits_of(parameters),
+        "limits": LIMITS.texts_of(parameters),
         "axis": axis,
         "first": first,
         "step": SPANS_MAX,
@@ -66,8 +57,8 @@ def stages_page(context: PageContext, parameters: Any) -> StagesContent:
 
     Raises InputError for limits that cannot be used.
     """
-    limits = limits_of(parameters)
-    manifest = context.plans.staged(context.reading, _link(parameters), limits)
+    limits = LIMITS.texts_of(parameters)
+    manifest = context.plans.staged(context.reading, parameters, limits)
     return StagesContent(parameters.plan, LIMITS.command_line(limits), manifest)
 
 
@@ -76,14 +67,14 @@ def stages_page(context: PageContext, parameters: Any) -> StagesContent:
     "plan-stage",
     "/plans/{plan}/stages/{stage}",
     parameters=LIMITS.parameters_with(stage=(int,)),
-    extras=lambda _context, parameters, _content: {"limits": limits_of(parameters), "rows_max": ROWS_MAX},
+    extras=lambda _context, parameters, _content: {"limits": LIMITS.texts_of(parameters), "rows_max": ROWS_MAX},
 )
 def stage_page(context: PageContext, parameters: Any) -> StageContent:
     """One stage of a plan: what it copies, and what broker failures would harm during and after it.
 
     Raises InputError for a number that no stage has.
     """
-    stages = context.plans.staged(context.reading, _link(parameters), limits_of(parameters)).stages
+    stages = context.plans.staged(context.reading, parameters, LIMITS.texts_of(parameters)).stages
     if not 1 <= parameters.stage <= len(stages):
         raise ParameterError("stage", str(parameters.stage), f"a stage from 1 to {len(stages)}")
     return StageContent(parameters.plan, len(stages), stages[parameters.stage - 1])

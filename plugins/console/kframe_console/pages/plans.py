@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -74,18 +72,10 @@ class PlansContent(Struct):
     results_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class FieldGroup:
-    """A part of the form."""
-
-    title: str
-    fields: Sequence[FormField]
-
-
-def field_groups() -> list[FieldGroup]:
-    """The form of a new plan."""
+def field_groups() -> dict[str, list[FormField]]:
+    """The form of a new plan: the fields of each part by its title."""
     fields = {field.name: field for field in GOALS.fields}
-    return [FieldGroup(title, [fields[name] for name in names]) for title, names in _GROUPS.items()]
+    return {title: [fields[name] for name in names] for title, names in _GROUPS.items()}
 
 
 @page(
