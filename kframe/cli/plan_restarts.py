@@ -76,7 +76,7 @@ def _request(**goals: Any) -> RestartRequest:
 
 
 #: Adds the options of a ``RestartRequest`` to a command, which receives it as ``request``.
-_request_options: Final = collected(
+restart_options: Final = collected(
     "request",
     _request,
     click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
@@ -98,7 +98,7 @@ _request_options: Final = collected(
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
 @reading_options
 @config_option
-@_request_options
+@restart_options
 @click.option("--watch", "url", metavar="URL", help="Watch the cluster, and say when each batch may start.")
 @click.option("--batch", type=WholeNumber(1), metavar="N", help="With --watch: end as soon as batch N may start.")
 @click.option(

@@ -46,6 +46,8 @@ def group() -> None:
 
 
 group.add_command(sweep)
+#: The operations by command: the function that applies one to a what-if, and the options of its arguments.
+OPERATIONS: Final[dict[str, tuple[Callable[..., Outcome], tuple[Callable[..., Any], ...]]]] = {}
 
 _BROKERS: Final = (
     click.option(
@@ -115,7 +117,8 @@ def _operation(*options: Callable[..., Any]) -> Callable[[Callable[..., Outcome]
         def command(**values: Any) -> None:
             run_operation(act, **values)
 
-        group.command()(with_options(command, study_options, *options, *_REPORTING))
+        added = group.command()(with_options(command, study_options, *options, *_REPORTING))
+        OPERATIONS[str(added.name)] = act, options
         return act
 
     return decorate
@@ -185,7 +188,7 @@ def reassign(whatif: WhatIf, plan: InputFile) -> Outcome:
 
 
 @_operation(
-    click.argument("topic", metavar="TOPIC"),
+    click.argument("name", metavar="TOPIC"),
     click.option("--partitions", type=WholeNumber(), metavar="N", help="Partitions.  [default: num.partitions]"),
     click.option(
         "--rf",
@@ -206,7 +209,7 @@ def reassign(whatif: WhatIf, plan: InputFile) -> Outcome:
 )
 def create(
     whatif: WhatIf,
-    topic: str,
+    name: str,
     partitions: int | None,
     replication_factor: int | None,
     seed: int,
@@ -214,11 +217,11 @@ def create(
 ) -> Outcome:
     """Create TOPIC, with its replicas placed as Kafka's automatic assignment does."""
     counts = [-1 if count is None else count for count in (partitions, replication_factor)]  # -1 as in CreateTopics
-    return whatif.create(topic, *counts, assignments=assignments, seed=seed)
+    return whatif.create(name, *counts, assignments=assignments, seed=seed)
 
 
 @_operation(
-    click.argument("topic", metavar="TOPIC", shell_complete=complete_topics),
+    click.argument("name", metavar="TOPIC", shell_complete=complete_topics),
     click.option(
         "--partitions", type=WholeNumber(), required=True, metavar="N", help="New partition count of the topic."
     ),
@@ -237,10 +240,10 @@ def create(
     ),
 )
 def create_partitions(
-    whatif: WhatIf, topic: str, partitions: int, seed: int, assignments: list[list[int]] | None
+    whatif: WhatIf, name: str, partitions: int, seed: int, assignments: list[list[int]] | None
 ) -> Outcome:
     """Add partitions to TOPIC, with their replicas placed as Kafka's automatic assignment does."""
-    return whatif.create_partitions(topic, partitions, assignments=assignments, seed=seed)
+    return whatif.create_partitions(name, partitions, assignments=assignments, seed=seed)
 
 
 @_operation(click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics))

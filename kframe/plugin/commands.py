@@ -21,12 +21,14 @@ from kframe.cli.output import (
 )
 from kframe.cli.plan_generate import weights_option
 from kframe.cli.plan_goals import chosen_terms, goal_options, term_options
+from kframe.cli.plan_restarts import restart_options
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.stop_signal import StopSignal
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
+from kframe.cli.whatif import OPERATIONS as WHATIF_OPERATIONS
 
 __all__ = [
     "COMMAND_CONFIG",
@@ -35,6 +37,7 @@ __all__ = [
     "PATTERNS",
     "SOURCE",
     "TOPICS",
+    "WHATIF_OPERATIONS",
     "BadInput",
     "DecimalNumber",
     "NamedPath",
@@ -67,6 +70,7 @@ __all__ = [
     "plugin_options",
     "progress",
     "reading_options",
+    "restart_options",
     "term_options",
     "topic_names",
     "weights_option",

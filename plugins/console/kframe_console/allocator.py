@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Final
 
 #: ``M_MMAP_THRESHOLD`` of ``mallopt``, and the bytes from which an array has pages of its own.
@@ -20,3 +21,14 @@ def return_large_arrays() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _OWN_PAGES_BYTES)
+
+
+def release_memory() -> None:
+    """Free what only cycles refer to, such as the controller of a what-if with its columns, and return free memory.
+
+    The allocator of the GNU C library would keep it for later arrays, in a heap of the thread; others are left alone.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -61,40 +61,21 @@ _STATUS: Final[Mapping[type[KframeError], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share."""
+    """What all requests share. ``context(at, user)`` is what a page is made of; it raises InputError for a position
+    that there is not."""
 
-    source: ClusterSource
     settings: ConsoleSettings
     pages: tuple[Page, ...]
-    cache: ResultCache
-    rows: ResultCache
     computations: Computations
-    jobs: Jobs
-    plans: Plans
-    executions: Executions | None
     tokens: ForgeryTokens
     audit: AuditLog
-    monitor: ClusterMonitor
+    context: Callable[[str, Identity], PageContext]
 
     def view(self, page: Page, request: Request, parameters: Mapping[str, str]) -> View:
         """What templates show around a page."""
         user = request.state.user
         execute = self.settings.allow_execute
         return View(page, request.url.path, parameters, self.pages, user, self.tokens.token(user), execute)
-
-    def context(self, at: str, user: Identity) -> PageContext:
-        """What a page is made of. Raises InputError for a position that there is not."""
-        return PageContext(
-            self.source,
-            self.source.reading(at),
-            self.cache,
-            self.rows,
-            self.jobs,
-            self.plans,
-            self.monitor,
-            self.executions,
-            user,
-        )
 
 
 def application(
@@ -114,27 +95,22 @@ def application(
     """
     settings = settings or ConsoleSettings()
     jobs = Jobs(settings.jobs_waiting_max, settings.job_results_bytes_max)
-    console = Console(
-        source,
-        settings,
-        pages,
-        ResultCache(settings.cache_bytes_max),
-        ResultCache(settings.rows_bytes_max),
-        Computations(settings.computations_max, settings.waiting_max),
-        jobs,
-        Plans(jobs, sizes),
-        executions if settings.allow_execute else None,
-        ForgeryTokens(),
-        audit or AuditLog(None),
-        ClusterMonitor(source, controllers),
-    )
+    monitor = ClusterMonitor(source, controllers)
+    cache, rows, plans = ResultCache(settings.cache_bytes_max), ResultCache(settings.rows_bytes_max), Plans(jobs, sizes)
+    executes = executions if settings.allow_execute else None
+
+    def context(at: str, user: Identity) -> PageContext:
+        return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, user)
+
+    computations = Computations(settings.computations_max, settings.waiting_max)
+    console = Console(settings, pages, computations, ForgeryTokens(), audit or AuditLog(None), context)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         source.start()
-        console.monitor.start()
+        monitor.start()
         yield
-        console.monitor.close()
+        monitor.close()
         if executions is not None:
             executions.close()
         jobs.close()
@@ -144,7 +120,7 @@ def application(
         return json_response(openapi_document(pages))
 
     async def newest(_request: Request) -> Response:
-        reading = await console.computations.run(lambda: source.reading(""))
+        reading = await computations.run(lambda: source.reading(""))
         content = {"number": reading.number, "read_at": reading.read_at.isoformat(), "problem": source.problem}
         return json_response({"schema": "kframe.console-reading/v1", **content})
 

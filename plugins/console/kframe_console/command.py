@@ -105,16 +105,46 @@ _watch_options: Final = collected(
 )
 
 
+def _launch(**options: Any) -> LaunchOptions:
+    from kframe_console.launch import LaunchOptions
+
+    return LaunchOptions(**options)
+
+
+#: Adds the options of ``LaunchOptions`` to the command, which receives them as ``launch``.
+_launch_options: Final = collected(
+    "launch",
+    _launch,
+    click.option(
+        "--listen",
+        metavar="[HOST:]PORT",
+        default=str(_PORT),
+        show_default=True,
+        help="Address of the pages; without a host, this machine alone; port 0 is a free one.",
+    ),
+    click.option("--users", type=_FILE, metavar="FILE", help="Users with passwords, as --new-user prints them."),
+    click.option("--tokens", type=_FILE, metavar="FILE", help="Bearer tokens: NAME:sha256:HASH."),
+    click.option(
+        "--oidc", type=_FILE, metavar="FILE", help="Properties: issuer, client.id and others of OpenID Connect."
+    ),
+    click.option("--tls-cert", type=_FILE, metavar="FILE", help="Certificate of the console, PEM."),
+    click.option("--tls-key", type=_FILE, metavar="FILE", help="Key of the certificate, PEM."),
+    click.option("--client-ca", type=_FILE, metavar="FILE", help="Require client certificates of these authorities."),
+    click.option("--plain-http", is_flag=True, help="Allow --listen elsewhere without TLS: a proxy encrypts."),
+    click.option("--audit-log", type=NamedPath(dir_okay=False), metavar="FILE", help="Append a line for each write."),
+    click.option("--allow-execute", is_flag=True, help="Let users change the cluster; needs --audit-log."),
+    click.option(
+        "--execute-by",
+        metavar="URL",
+        help="Brokers that execute plans, kafka://HOST:PORT[,HOST:PORT]...; without it, those of SOURCE.",
+    ),
+)
+
+
 @click.command("console", cls=_ConsoleCommand)
 @click.argument("source", metavar="SOURCE", type=SOURCE, required=False)
 @reading_options
-@click.option(
-    "--listen",
-    metavar="[HOST:]PORT",
-    default=str(_PORT),
-    show_default=True,
-    help="Address of the pages; without a host, this machine alone; port 0 is a free one.",
-)
+@_launch_options
 @_watch_options
 @click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not.")
 @CONFIG_OPTION
@@ -126,20 +156,6 @@ _watch_options: Final = collected(
     show_default=True,
     metavar="SECONDS",
     help="Read a live cluster, or the directory of a running node, this often.",
-)
-@click.option("--users", type=_FILE, metavar="FILE", help="Users with passwords, as --new-user prints them.")
-@click.option("--tokens", type=_FILE, metavar="FILE", help="Bearer tokens: NAME:sha256:HASH.")
-@click.option("--oidc", type=_FILE, metavar="FILE", help="Properties of OpenID Connect: issuer, client.id and others.")
-@click.option("--tls-cert", type=_FILE, metavar="FILE", help="Certificate of the console, PEM.")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="Key of the certificate, PEM.")
-@click.option("--client-ca", type=_FILE, metavar="FILE", help="Require certificates of clients by these authorities.")
-@click.option("--plain-http", is_flag=True, help="Allow --listen elsewhere without TLS: a proxy encrypts.")
-@click.option("--audit-log", type=NamedPath(dir_okay=False), metavar="FILE", help="Append a line for each write.")
-@click.option("--allow-execute", is_flag=True, help="Let users change the cluster; needs --audit-log.")
-@click.option(
-    "--execute-by",
-    metavar="URL",
-    help="Brokers that execute plans, kafka://HOST:PORT[,HOST:PORT]...; without it, those of SOURCE.",
 )
 @weights_option
 @click.option(
@@ -154,22 +170,12 @@ _watch_options: Final = collected(
 def command(
     source: Any,
     reading: SnapshotReading,
-    listen: str,
+    launch: LaunchOptions,
     watched: _Watched,
     browser: bool,
     config: Path | None,
     command_config: Path | None,
     refresh: float,
-    users: Path | None,
-    tokens: Path | None,
-    oidc: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    client_ca: Path | None,
-    plain_http: bool,
-    audit_log: Path | None,
-    allow_execute: bool,
-    execute_by: str | None,
     weights: Any,
     plugins: PluginSettings,
 ) -> None:
@@ -188,25 +194,22 @@ def command(
     source, watched = _checked(source, watched)
     from kframe_console.allocator import return_large_arrays
     from kframe_console.application import application
-    from kframe_console.launch import LaunchOptions, checked_options, executions_of, login_of, settings_of, sizes_of
+    from kframe_console.launch import checked_options, executions_of, login_of, settings_of, sizes_of
     from kframe_console.security.audit import AuditLog
 
-    options = LaunchOptions(
-        listen, users, tokens, oidc, tls_cert, tls_key, client_ca, plain_http, audit_log, allow_execute
-    )
-    address = checked_options(options)
-    login, oidc_login = login_of(options)
-    audit = AuditLog(audit_log)
+    address = checked_options(launch)
+    login, oidc_login = login_of(launch)
+    audit = AuditLog(launch.audit_log)
     return_large_arrays()
     opened = None if source is None else _opened(source, reading, (config, command_config), plugins, refresh)
     shown = _shown(opened, watched)
     sizes = sizes_of(weights)
     if opened is not None and weights is not None:
         sizes(opened.reading("").snapshot)  # An unusable file is refused now, not by the first plan.
-    executions = executions_of(options, source, execute_by, command_config, plugins)
+    executions = executions_of(launch, source, command_config, plugins)
     app = application(
         shown.source,
-        settings_of(options, address),
+        settings_of(launch, address),
         login,
         oidc_login,
         audit,
@@ -216,22 +219,22 @@ def command(
         shown.controllers,
     )
     try:
-        _serve(app, shown.source.name, options, address, browser)
+        _serve(app, shown.source.name, launch, address, browser)
     finally:
         audit.close()
 
 
-def _serve(app: Starlette, name: str, options: LaunchOptions, address: ListenAddress, browser: bool) -> None:
+def _serve(app: Starlette, name: str, launch: LaunchOptions, address: ListenAddress, browser: bool) -> None:
     """Serve until a signal; ``browser``: open the pages there. Raises ConfigError."""
     from kframe_console.launch import url_of
     from kframe_console.serving import listening_socket, serve
 
     listener = listening_socket(address.host, address.port)
-    url = url_of(options, address.host, listener.getsockname()[1])
+    url = url_of(launch, address.host, listener.getsockname()[1])
     click.echo(f"kframe console of {name}: {url} (Ctrl-C ends it)")
     if browser:
         webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
-    serve(app, listener, options.tls)
+    serve(app, listener, launch.tls)
 
 
 def _checked(source: Any, watched: _Watched) -> tuple[Any, _Watched]:
@@ -268,7 +271,7 @@ def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
         return _Shown(demo, PAGES, demo)
     controllers = ServedControllers(watched.metrics) if watched.metrics else None
     if opened is None:
-        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.PAGE, path="/"),), controllers)
+        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.live_page, path="/"),), controllers)
     return _Shown(opened, PAGES, controllers)
 
 

@@ -53,6 +53,7 @@ class LaunchOptions:
     plain_http: bool = False
     audit_log: Path | None = None
     allow_execute: bool = False
+    execute_by: str | None = None
 
     @property
     def tls(self) -> TlsFiles | None:
@@ -107,15 +108,15 @@ def settings_of(options: LaunchOptions, address: ListenAddress) -> ConsoleSettin
 
 
 def executions_of(
-    options: LaunchOptions, source: object, brokers: str | None, command_config: Path | None, plugins: PluginSettings
+    options: LaunchOptions, source: object, command_config: Path | None, plugins: PluginSettings
 ) -> Executions | None:
     """What executes plans, on the brokers of a URL or of the source. None without ``--allow-execute``, and for a
     source that is not live. Raises ConfigError without brokers."""
     if not options.allow_execute or options.audit_log is None or not is_url(source):
         return None
-    url = brokers or str(source)
+    url = options.execute_by or str(source)
     if not url.startswith(_KAFKA):
-        found = f"{source} without --execute-by" if brokers is None else short_repr(brokers)
+        found = f"{source} without --execute-by" if options.execute_by is None else short_repr(url)
         raise ConfigError("--allow-execute", found, f"brokers of the cluster, {_KAFKA}HOST:PORT[,HOST:PORT]...")
     registry, properties = plugins.registry(), client_properties(command_config)
     return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)

@@ -22,37 +22,16 @@ from kframe_console.pages import (
     topic,
     topics,
     whatif,
-    whatif_partitions,
 )
 from kframe_console.pages.page import Page
 
-PAGES: Final[tuple[Page, ...]] = (
-    overview.PAGE,
-    brokers.PAGE,
-    topics.PAGE,
-    partitions.PAGE,
-    live.PAGE,
-    topic.PAGE,
-    partition.PAGE,
-    whatif.PAGE,
-    whatif_partitions.PAGE,
-    sweep.PAGE,
-    sweep.FAILURES_PAGE,
-    sweep_heat.PAGE,
-    restarts.PAGE,
-    plans.PAGE,
-    plans.NEW_PAGE,
-    plan_comparison.PAGE,
-    plan.PAGE,
-    plan.FILE_PAGE,
-    plan.MOVES_PAGE,
-    plan_stages.STAGES_PAGE,
-    plan_stages.STAGE_PAGE,
-    plan_execution.PAGE,
-    plan_execution.BEGIN,
-    executions.LIST_PAGE,
-    executions.PAGE,
-    executions.GOAL_PAGE,
-    executions.CHANGE,
-    live.DEMO,
-)
+_NAVIGATION: Final = (overview, brokers, topics, partitions, live, whatif, sweep, restarts, plans)
+_FURTHER: Final = (topic, partition, sweep_heat, plan_comparison, plan, plan_stages)
+_EXECUTIONS: Final = (executions, plan_execution)
+_BY_NAME: Final[dict[str, Page]] = {
+    value.name: value
+    for module in (*_NAVIGATION, *_FURTHER, *_EXECUTIONS)
+    for value in vars(module).values()
+    if isinstance(value, Page)
+}
+PAGES: Final = tuple(_BY_NAME.values())

@@ -279,7 +279,7 @@ def test_only_a_demo_can_be_broken(kraft_snapshot: Snapshot) -> None:
 
 def test_console_without_cluster_has_the_live_page_alone() -> None:
     watched = _Changing(reading(True, 5), replace(reading(False, -1), name="<b>", problems=("<i>",)))
-    pages = (replace(live.PAGE, path="/"),)
+    pages = (replace(live.live_page, path="/"),)
     app = application(no_cluster("c"), ConsoleSettings(), pages=pages, controllers=watched)
     with TestClient(app, base_url="http://localhost") as client:
         wait_until(lambda: bool(client.get("/?format=json").json()["controllers"]))

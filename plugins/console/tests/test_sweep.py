@@ -117,7 +117,7 @@ def test_batches_link_to_their_whatif(kraft: TestClient) -> None:
 
 
 def test_bad_limits_are_refused(kraft: TestClient) -> None:
-    for query in ("max_batch=0", "brokers=99", "whole_racks=true&max_batch=2", "exact=true"):
+    for query in ("max_batch=0", "brokers=99", "whole_racks=true&max_batch=2", "exactly=true"):
         assert kraft.get(f"/restarts?format=json&{query}").status_code == 400, query
 
 

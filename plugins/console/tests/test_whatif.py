@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from kframe_console.application import application
 from kframe_console.command import example
-from kframe_console.pages.operations import OPERATIONS
+from kframe_console.pages.whatif import OPERATIONS
 from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
@@ -25,23 +25,27 @@ ZOOKEEPER = example().parent / "kafka-3.9.1-six-brokers" / "broker-4-dead.zookee
 OPERATION_CASES = [
     ("kraft", "fail&brokers=1", "fail --brokers 1"),
     ("kraft", "fail&racks=rack-a,rack-b", "fail --racks rack-a,rack-b"),
-    ("kraft", "fail&brokers=1-2&together=false", "fail --brokers 1-2 --one-by-one"),
+    ("kraft", "fail&brokers=1-2&together=one-by-one", "fail --brokers 1-2 --one-by-one"),
     ("kraft", "shutdown&brokers=3,1", "shutdown --brokers 3,1"),
-    ("kraft", "restart&brokers=1&clean=false", "restart --brokers 1 --unclean"),
+    ("kraft", "restart&brokers=1&clean=unclean", "restart --brokers 1 --unclean"),
     ("kraft", "fence&brokers=2", "fence --brokers 2"),
     ("kraft", "unfence&brokers=2", "unfence --brokers 2"),
     ("kraft", "unregister&brokers=2", "unregister --brokers 2"),
     (
         "kraft",
-        "fail-directories&brokers=1&directories=N0YVQy9kmh0-VNO5c9znAg",
+        "fail-directories&broker=1&directories=N0YVQy9kmh0-VNO5c9znAg",
         "fail-directories --broker 1 --directory N0YVQy9kmh0-VNO5c9znAg",
     ),
-    ("kraft", "elect", "elect --type preferred"),
+    ("kraft", "elect&election=preferred", "elect --type preferred"),
     ("kraft", "elect&election=unclean", "elect --type unclean"),
-    ("kraft", "elect&partitions=clicks-1,clicks-2", "elect --type preferred --partition clicks-1 --partition clicks-2"),
-    ("kraft", "create&topics=new&partition_count=4&seed=3", "create new --partitions 4 --seed 3"),
-    ("kraft", "create&topics=new&assignments=[[1,2],[2,3]]", "create new --assignments [[1,2],[2,3]]"),
-    ("kraft", "create-partitions&topics=clicks&partition_count=90", "create-partitions clicks --partitions 90"),
+    (
+        "kraft",
+        "elect&election=preferred&partitions=clicks-1,clicks-2",
+        "elect --type preferred --partition clicks-1 --partition clicks-2",
+    ),
+    ("kraft", "create&name=new&partitions=4&seed=3", "create new --partitions 4 --seed 3"),
+    ("kraft", "create&name=new&assignments=[[1,2],[2,3]]", "create new --assignments [[1,2],[2,3]]"),
+    ("kraft", "create-partitions&name=clicks&partitions=90", "create-partitions clicks --partitions 90"),
     ("kraft", "delete&topics=cli*,scratch", "delete cli* scratch"),
     (
         "kraft",
@@ -51,7 +55,7 @@ OPERATION_CASES = [
     ("zookeeper", "fail&brokers=1,2", "fail --brokers 1,2"),
     ("zookeeper", "restart&brokers=4", "restart --brokers 4"),
     ("zookeeper", "shutdown&brokers=1", "shutdown --brokers 1"),
-    ("zookeeper", "create&topics=new&partition_count=2&replication_factor=3", "create new --partitions 2 --rf 3"),
+    ("zookeeper", "create&name=new&partitions=2&replication_factor=3", "create new --partitions 2 --rf 3"),
 ]
 
 
@@ -100,17 +104,17 @@ def test_every_operation_has_a_case() -> None:
     [
         ("operation=explode", "operation", "found 'explode'"),
         ("operation=fail&brokers=99", "brokers", "broker 99"),
-        ("operation=fail&brokers=x", "brokers", "found 'x', expected broker ids with commas"),
+        ("operation=fail&brokers=x", "brokers", "found 'x', expected broker ids such as 2,5 or 1-3,7"),
         ("operation=fail&racks=rack-z", "racks", "rack 'rack-z'"),
         ("operation=elect&brokers=1", "brokers", "found '1', expected none: the operation does not have it"),
-        ("operation=fail&brokers=1&together=perhaps", "together", "expected true or false"),
-        ("operation=create&topics=a,b", "topics", "found 2 topics, expected one topic"),
-        ("operation=create&topics=a&assignments=[1", "assignments", "found '[1', expected replica lists"),
-        ("operation=create-partitions&topics=clicks", "partition_count", "found no number"),
+        ("operation=fail&brokers=1&together=perhaps", "together", "expected one of together, one-by-one"),
+        ("operation=create&partitions=0x2", "partitions", "found '0x2', expected a whole number"),
+        ("operation=create&name=a&assignments=[1", "assignments", "found '[1', expected replica lists"),
+        ("operation=create-partitions&name=clicks", "partitions", "Missing option '--partitions'"),
         ("operation=delete&topics=zz*", "topics", "'zz*'"),
-        ("operation=update-features&levels=elr", "levels", "found 'elr', expected NAME=LEVEL"),
-        ("operation=fail-directories&brokers=1,2&directories=x", "brokers", "found 2 brokers"),
-        ("operation=fail-directories&brokers=1&directories=x", "directories", "found 'x'"),
+        ("operation=update-features&levels=elr", "levels", "found 'elr', expected KEY=VALUE"),
+        ("operation=fail-directories&broker=1,2&directories=x", "broker", "found '1,2'"),
+        ("operation=fail-directories&broker=1&directories=x", "directories", "found 'x'"),
     ],
     ids=str,
 )  # fmt: skip
@@ -123,7 +127,7 @@ def test_bad_operation_is_refused_by_parameter(clients: Any, query: str, paramet
 
 def test_zookeeper_cluster_has_no_operations_of_kraft(clients: Any) -> None:
     text = clients["zookeeper"].get("/whatif").text
-    assert "Shut down" in text
+    assert "Shutdown" in text
     assert "Fence" not in text
     assert clients["zookeeper"].get("/whatif?operation=fence&brokers=1&format=json").status_code == 400
 
@@ -150,6 +154,6 @@ def test_page_shows_its_state_and_links_to_partitions(clients: Any) -> None:
 
 
 def test_refusal_of_the_controller_is_shown(clients: Any) -> None:
-    query = "operation=create&topics=clicks&partition_count=1"
+    query = "operation=create&name=clicks&partitions=1"
     clients["kraft"].get(f"/whatif?{query}&format=json")
     assert "refused by Kafka&#39;s rules (1 TOPIC_ALREADY_EXISTS)" in clients["kraft"].get(f"/whatif?{query}").text

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from kframe.plugin import KframeError
 from kframe.plugin.live import Progress
+from kframe_console.allocator import release_memory
 from kframe_console.jobs.computations import Overloaded
-from kframe_console.jobs.memory import release_memory
 
 Value = TypeVar("Value")
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]

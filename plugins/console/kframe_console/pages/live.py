@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kframe.plugin import ParameterError
 from kframe_console.jobs.computations import Overloaded
-from kframe_console.pages.page import ActionPage, ContentPage, PageContext
+from kframe_console.pages.page import ActionPage, ContentPage, PageContext, page
 from kframe_console.sources.controller_values import ControllerContent
 from kframe_console.sources.demo.operations import DemoOperation
 from kframe_console.sources.demo.source import DemoSource
@@ -75,8 +75,9 @@ class DemoReply(Struct):
     result: str
 
 
-def live_content(context: PageContext, parameters: LiveParameters) -> LiveContent:
-    """The newest values."""
+@page(ContentPage, "live", "/live", in_navigation=True)
+def live_page(context: PageContext, parameters: LiveParameters) -> LiveContent:
+    """The running controllers: event queue, latency by event, queues of brokers, stand-bys, and recent events."""
     state = context.monitor.state
     return LiveContent(
         sample=state.samples[-1].number if state.samples else 0,
@@ -126,34 +127,14 @@ def _brokers(context: PageContext) -> list[DemoBroker]:
     ]
 
 
-def request_operation(context: PageContext, operation: DemoOperation) -> DemoReply:
-    """Have the demo do something. Raises ParameterError, and Overloaded."""
+@page(ActionPage, "demo", "/demo")
+def demo_page(context: PageContext, operation: DemoOperation) -> DemoReply:
+    """Breaks or repairs something in the cluster of kframe console --demo.
+
+    Raises ParameterError, and Overloaded.
+    """
     if not isinstance(context.source, DemoSource):
         raise ParameterError("operation", operation.text(), "none: the source is not that of kframe console --demo")
     if not context.source.request(operation):
         raise Overloaded("too many operations of the demo wait: try later")
     return DemoReply(f"{operation.text()}: requested")
-
-
-PAGE: Final = ContentPage(
-    name="live",
-    title="Live",
-    path="/live",
-    doc="The running controllers: event queue, latency by event, queues of brokers, stand-bys, and recent events.",
-    schema="kframe.console-live/v1",
-    content=LiveContent,
-    build=live_content,
-    template="live.html",
-    parameters=LiveParameters,
-)
-DEMO: Final = ActionPage(
-    name="demo",
-    title="Demo",
-    path="/demo",
-    doc="Breaks or repairs something in the cluster of kframe console --demo.",
-    schema="kframe.console-demo/v1",
-    content=DemoReply,
-    run=request_operation,
-    template="demo.html",
-    parameters=DemoOperation,
-)

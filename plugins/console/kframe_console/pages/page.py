@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -18,6 +19,9 @@ from kframe_console.tables.cache import ResultCache
 from kframe_console.tables.table import ColumnTable
 
 Row = TypeVar("Row")
+Kind = TypeVar("Kind")
+#: The links of a table of partitions.
+PARTITION_LINKS: Final = {"topic": "/topics/{topic}", "partition": "/topics/{topic}/{partition}"}
 
 
 class NoParameters(Struct, forbid_unknown_fields=True):
@@ -137,6 +141,38 @@ class ActionPage:
 
 
 Page: TypeAlias = ContentPage | TablePage | ActionPage
+
+
+def page(
+    kind: Callable[..., Kind], name: str, path: str, *, redirects_to: ContentPage | None = None, **fields: Any
+) -> Callable[[Callable[..., Any]], Kind]:
+    """A decorator that makes a page of the function that answers it. The page is in no navigation.
+
+    The first paragraph of its docstring describes the page. ``fields`` of ``kind`` that are not stated follow from the
+    name, from the types of the function, and from the page that it redirects to.
+    """
+
+    def decorate(answer: Callable[..., Any]) -> Kind:
+        types = get_type_hints(answer)
+        content = types.pop("return")
+        stated = {
+            "title": name.replace("-", " ").capitalize(),
+            "doc": (inspect.getdoc(answer) or "").partition("\n\n")[0].replace("\n", " "),
+            "schema": f"kframe.console-{name}/v1",
+            "in_navigation": False,
+            "run" if kind is ActionPage else "build": answer,
+        }
+        if kind is not TablePage:
+            stated["content"] = next(iter(get_args(content)), content)  # The other one is None.
+            stated["template"] = f"{name.replace('-', '_')}.html"
+        if redirects_to is not None:
+            stated |= {"content": redirects_to.content, "schema": redirects_to.schema}
+        *_, parameters = types.values()
+        if issubclass(parameters, Struct):
+            stated["parameters"] = parameters
+        return kind(name=name, path=path, **{**stated, **fields})
+
+    return decorate
 
 
 class TableWindow(Struct, Generic[Row]):

@@ -43,7 +43,7 @@ def partition_content(context: PageContext, parameters: PartitionParameters) -> 
     """The partition of the parameters. Raises InputError if there is none, or a broker is unknown."""
     snapshot, topic, number = context.reading.snapshot, parameters.topic, parameters.partition
     row = partition_row(snapshot, topic, number)
-    table = partitions.PAGE.table(context)
+    table = partitions.partitions_page.table(context)
     failed = broker_ids("fail", parameters.fail)
     explanation = WhatIf(topic_snapshot(snapshot, topic)).explain(topic, number, failed)
     (record,) = table.records(np.array([row]))

@@ -10,7 +10,7 @@ from kframe.plugin.cluster import NO_LEADER
 from kframe.plugin.columns import UInt8
 from kframe.plugin.kraft import uuid_text
 from kframe.plugin.snapshot import Conditions, SnapshotPartition
-from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.pages.page import PARTITION_LINKS, PageContext, TablePage, page
 from kframe_console.sources.reading import Reading
 from kframe_console.tables.columns import DataColumn, FlagsColumn, NamedColumn, NumericColumn, lists, numeric
 from kframe_console.tables.table import ColumnTable
@@ -36,8 +36,9 @@ class PartitionRow(SnapshotPartition, kw_only=True):
     health: list[str]
 
 
-def partitions_table(context: PageContext) -> ColumnTable:
-    """The partitions of the reading, by topic and number."""
+@page(TablePage, "partitions", "/partitions", row=PartitionRow, links=PARTITION_LINKS, in_navigation=True)
+def partitions_page(context: PageContext) -> ColumnTable:
+    """All partitions: leaders, replicas, ISRs, epochs, and conditions."""
     reading = context.reading
     topics, partitions = reading.snapshot.topics, reading.snapshot.partitions
     count = len(partitions)
@@ -73,15 +74,3 @@ def _health_bits(reading: Reading) -> UInt8:
         if mask is not None:
             bits |= mask.astype(np.uint8) << bit
     return bits
-
-
-PAGE: Final = TablePage(
-    name="partitions",
-    title="Partitions",
-    path="/partitions",
-    doc="All partitions: leaders, replicas, ISRs, epochs, and conditions.",
-    schema="kframe.console-partitions/v1",
-    row=PartitionRow,
-    build=partitions_table,
-    links={"topic": "/topics/{topic}", "partition": "/topics/{topic}/{partition}"},
-)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kframe.plugin.plans import GeneratedPlanDocument, PlanFile
-from kframe_console.pages.page import ContentPage, Download, PageContext, TablePage
+from kframe_console.pages.page import PARTITION_LINKS, ContentPage, Download, PageContext, TablePage, page
 from kframe_console.pages.plans import PlanSummary
 from kframe_console.plans.session import GOALS, PlanLink, StoredPlan
 from kframe_console.tables.columns import DataColumn, ListsColumn, NamedColumn, NumericColumn
@@ -40,13 +40,6 @@ class PlanMoveRow(Struct):
     removing: list[int]
 
 
-def plan_content(context: PageContext, link: PlanLink) -> PlanContent:
-    """The plan that a link names. Raises InputError for an unknown one, and for a request that is none."""
-    stored = context.plans.generated(context.reading, link)
-    is_current = stored.id == context.plans.id_of(context.reading, stored.texts)
-    return PlanContent(stored.id, stored.query, GOALS.command_line(stored.texts), is_current, stored.document)
-
-
 def _sections(context: PageContext, link: PlanLink, content: PlanContent) -> dict[str, Any]:
     """What the page about an approval shows of the plan, and the other plans."""
     stored = context.plans.generated(context.reading, link)
@@ -54,13 +47,26 @@ def _sections(context: PageContext, link: PlanLink, content: PlanContent) -> dic
     return {"page": {**stored.page, "generated": content.plan}, "others": others}
 
 
-def plan_file(context: PageContext, link: PlanLink) -> Download:
-    """The file that ``kafka-reassign-partitions`` takes."""
+@page(ContentPage, "plan", "/plans/{plan}", extras=_sections)
+def plan_page(context: PageContext, link: PlanLink) -> PlanContent:
+    """A generated plan and its effect on brokers, racks and topics: kframe plan generate.
+
+    Raises InputError for an unknown one, and for a request that is none.
+    """
+    stored = context.plans.generated(context.reading, link)
+    is_current = stored.id == context.plans.id_of(context.reading, stored.texts)
+    return PlanContent(stored.id, stored.query, GOALS.command_line(stored.texts), is_current, stored.document)
+
+
+@page(ContentPage, "plan-file", "/plans/{plan}/reassignment.json", content=PlanFile, schema="kframe.plan-file/v1")
+def file_page(context: PageContext, link: PlanLink) -> Download:
+    """The plan as kafka-reassign-partitions reads it."""
     stored = context.plans.generated(context.reading, link)
     return Download(f"reassignment-{stored.id}.json", _FILE_TYPE, stored.lines())
 
 
-def moves_table(context: PageContext, link: PlanLink) -> ColumnTable:
+@page(TablePage, "plan-moves", "/plan-moves", title="Moves of a plan", row=PlanMoveRow, links=PARTITION_LINKS)
+def moves_page(context: PageContext, link: PlanLink) -> ColumnTable:
     """The partitions that a plan changes."""
     stored = context.plans.generated(context.reading, link)
     key = ("plan-moves", stored.id)
@@ -78,42 +84,3 @@ def _moves(stored: StoredPlan) -> ColumnTable:
         "removing": ListsColumn(stored.removing),
     }
     return ColumnTable(("plan-moves", stored.id), columns, len(targets))
-
-
-PAGE: Final = ContentPage(
-    name="plan",
-    title="Plan",
-    path="/plans/{plan}",
-    doc="A generated plan and its effect on brokers, racks and topics: kframe plan generate.",
-    schema="kframe.console-plan/v1",
-    content=PlanContent,
-    build=plan_content,
-    template="plan_page.html",
-    parameters=PlanLink,
-    in_navigation=False,
-    extras=_sections,
-)
-FILE_PAGE: Final = ContentPage(
-    name="plan-file",
-    title="Reassignment JSON",
-    path="/plans/{plan}/reassignment.json",
-    doc="The plan as kafka-reassign-partitions reads it.",
-    schema="kframe.plan-file/v1",
-    content=PlanFile,
-    build=plan_file,
-    template="plan_page.html",
-    parameters=PlanLink,
-    in_navigation=False,
-)
-MOVES_PAGE: Final = TablePage(
-    name="plan-moves",
-    title="Moves of a plan",
-    path="/plan-moves",
-    doc="The partitions that a plan changes.",
-    schema="kframe.console-plan-moves/v1",
-    row=PlanMoveRow,
-    build=moves_table,
-    links={"topic": "/topics/{topic}", "partition": "/topics/{topic}/{partition}"},
-    in_navigation=False,
-    parameters=PlanLink,
-)

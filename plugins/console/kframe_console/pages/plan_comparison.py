@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kframe.plugin.columns import Int64, same_lists
 from kframe.plugin.plans import GeneratedPlanDocument, Plan
-from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.pages.plans import PlanSummary
 from kframe_console.plans.session import PlanLink, StoredPlan
 
@@ -66,8 +66,12 @@ class PlanComparison(Struct):
     brokers: list[ComparedBroker]
 
 
-def comparison_content(context: PageContext, parameters: ComparisonParameters) -> PlanComparison:
-    """The comparison of two plans. Raises InputError for an unknown one."""
+@page(ContentPage, "plan-comparison", "/plans/compare")
+def comparison_page(context: PageContext, parameters: ComparisonParameters) -> PlanComparison:
+    """Two plans side by side: moves, bytes, balance, racks and bounds.
+
+    Raises InputError for an unknown one.
+    """
     left = PlanLink(plan=parameters.left, request=parameters.left_request)
     right = PlanLink(plan=parameters.right, request=parameters.right_request)
     content: PlanComparison = context.plans.compared(context.reading, left, right, compare)
@@ -152,17 +156,3 @@ def _loads(pair: Sequence[Any], known: Any, kind: str) -> list[int] | None:
     before = getattr(known, f"{kind}_before")
     after = [before if broker is None else getattr(broker, f"{kind}_after") for broker in pair]
     return None if None in (before, *after) else [before, *after]
-
-
-PAGE: Final = ContentPage(
-    name="plan-comparison",
-    title="Compare plans",
-    path="/plans/compare",
-    doc="Two plans side by side: moves, bytes, balance, racks and bounds.",
-    schema="kframe.console-plan-comparison/v1",
-    content=PlanComparison,
-    build=comparison_content,
-    template="plan_comparison.html",
-    parameters=ComparisonParameters,
-    in_navigation=False,
-)

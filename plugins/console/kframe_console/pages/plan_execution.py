@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Struct, defstruct
+from msgspec import Struct
 
-from kframe.plugin import InputError, ParameterError
+from kframe.plugin import ParameterError
 from kframe.plugin.commands import execution_limit_options
 from kframe.plugin.plans import ExecutionDocument, ExecutionEffect, ExecutionState, PreparedPlan, execution_document
-from kframe_console.pages.page import ActionPage, ContentPage, PageContext, Redirect
-from kframe_console.pages.plan_stages import limits_of
-from kframe_console.plans.executions import ExecutionContent, Executions
+from kframe_console.pages.executions import execution_page, executions_of
+from kframe_console.pages.page import ActionPage, ContentPage, PageContext, Redirect, page
+from kframe_console.plans.executions import Executions
 from kframe_console.plans.forms import OptionForm
-from kframe_console.plans.session import LIMITS, PlanLink
+from kframe_console.plans.session import LIMITS
 
 EXECUTION: Final = OptionForm(
     "execute", lambda *, limits: limits, execution_limit_options, parameters=LIMITS.parameters
@@ -37,8 +37,21 @@ class ExecutionPreview(Struct):
     execution: ExecutionDocument | None
 
 
-def preview_content(context: PageContext, parameters: Any) -> ExecutionPreview:
-    """What an execution would do. Raises InputError, and StoreError for a cluster that cannot be reached."""
+def _forms(_context: PageContext, parameters: Any, _content: Any) -> dict[str, Any]:
+    return {
+        "fields": EXECUTION.fields,
+        "limits": LIMITS.texts_of(parameters),
+        "texts": EXECUTION.texts_of(parameters),
+        "options": LIMITS.command_line(LIMITS.texts_of(parameters)),
+    }
+
+
+@page(ContentPage, "plan-execution", "/plans/{plan}/execute", parameters=EXECUTION.parameters, extras=_forms)
+def preview_page(context: PageContext, parameters: Any) -> ExecutionPreview:
+    """What the execution of a plan would do on the cluster as it is: kframe plan execute.
+
+    Raises InputError, and StoreError for a cluster that cannot be reached.
+    """
     staged = _prepared(context, parameters)
     if context.executions is None:
         return ExecutionPreview(parameters.plan, staged.digest, [_NOT_ALLOWED], None, None)
@@ -56,55 +69,26 @@ def preview_content(context: PageContext, parameters: Any) -> ExecutionPreview:
 
 
 def _prepared(context: PageContext, parameters: Any) -> PreparedPlan:
-    link = PlanLink(plan=parameters.plan, request=parameters.request)
-    return context.plans.prepared(context.reading, link, limits_of(parameters))
+    return context.plans.prepared(context.reading, parameters, LIMITS.texts_of(parameters))
 
 
-def begin(context: PageContext, parameters: Any) -> Redirect:
-    """Begin the execution that a user has confirmed. Raises InputError for another plan than that of the page."""
-    staged = _prepared(context, parameters)
-    if context.executions is None:
-        raise InputError("execution", "a console that changes no cluster", "--allow-execute on a live cluster")
-    if staged.digest != parameters.digest:
-        raise ParameterError("digest", repr(parameters.digest[:80]), "that of the plan: look at its page again")
-    execution_id = context.executions.start(staged, EXECUTION.request(EXECUTION.texts_of(parameters)))
-    return Redirect("/executions/{execution}", {"execution": execution_id})
-
-
-def _forms(_context: PageContext, parameters: Any, _content: Any) -> dict[str, Any]:
-    return {
-        "fields": EXECUTION.fields,
-        "limits": limits_of(parameters),
-        "texts": EXECUTION.texts_of(parameters),
-        "options": LIMITS.command_line(limits_of(parameters)),
-    }
-
-
-PAGE: Final = ContentPage(
-    name="plan-execution",
-    title="Execute a plan",
-    path="/plans/{plan}/execute",
-    doc="What the execution of a plan would do on the cluster as it is: kframe plan execute.",
-    schema="kframe.console-execution-preview/v1",
-    content=ExecutionPreview,
-    build=preview_content,
-    template="plan_execution.html",
-    parameters=EXECUTION.parameters,
-    in_navigation=False,
-    extras=_forms,
-)
-BEGIN: Final = ActionPage(
-    name="plan-execution-begin",
-    title="Execute a plan",
-    path="/plans/{plan}/execute",
-    doc="Begin the execution of a plan.",
-    schema="kframe.console-execution/v1",
-    content=ExecutionContent,
-    run=begin,
-    template="execution.html",
-    predict=preview_content,
-    parameters=defstruct(
-        "BeginParameters", [("digest", str)], bases=(EXECUTION.parameters,), kw_only=True, forbid_unknown_fields=True
-    ),
+@page(
+    ActionPage,
+    "plan-execution-begin",
+    "/plans/{plan}/execute",
+    redirects_to=execution_page,
+    predict=preview_page.build,
+    parameters=EXECUTION.parameters_with(digest=(str,)),
     executes=True,
 )
+def begin_page(context: PageContext, parameters: Any) -> Redirect:
+    """Begin the execution of a plan.
+
+    Raises InputError for another plan than that of the page.
+    """
+    staged = _prepared(context, parameters)
+    executions = executions_of(context)
+    if staged.digest != parameters.digest:
+        raise ParameterError("digest", repr(parameters.digest[:80]), "that of the plan: look at its page again")
+    execution_id = executions.start(staged, EXECUTION.request(EXECUTION.texts_of(parameters)))
+    return Redirect("/executions/{execution}", {"execution": execution_id})

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct, defstruct
+from msgspec import Struct
 
 from kframe.plugin import ParameterError
 from kframe.plugin.pages import SpansPart
 from kframe.plugin.plans import SPANS_MAX, PlanStage, StageManifest, failure_rows, stage_axis, stage_rows
-from kframe_console.pages.page import ContentPage, PageContext
-from kframe_console.plans.session import LIMITS, PlanLink
+from kframe_console.pages.page import ContentPage, PageContext, page
+from kframe_console.plans.session import LIMITS
 
 #: Most rows of tables in HTML; JSON has all.
 ROWS_MAX: Final = 500
@@ -34,37 +34,13 @@ class StageContent(Struct):
     stage: PlanStage
 
 
-def limits_of(parameters: Any) -> dict[str, str]:
-    """The limits among the parameters of a page, as texts."""
-    return LIMITS.texts_of(parameters)
-
-
-def _link(parameters: Any) -> PlanLink:
-    return PlanLink(plan=parameters.plan, request=parameters.request)
-
-
-def stages_content(context: PageContext, parameters: Any) -> StagesContent:
-    """The stages of a plan. Raises InputError for limits that cannot be used."""
-    limits = limits_of(parameters)
-    manifest = context.plans.staged(context.reading, _link(parameters), limits)
-    return StagesContent(parameters.plan, LIMITS.command_line(limits), manifest)
-
-
-def stage_content(context: PageContext, parameters: Any) -> StageContent:
-    """One stage. Raises InputError for a number that no stage has."""
-    stages = context.plans.staged(context.reading, _link(parameters), limits_of(parameters)).stages
-    if not 1 <= parameters.stage <= len(stages):
-        raise ParameterError("stage", str(parameters.stage), f"a stage from 1 to {len(stages)}")
-    return StageContent(parameters.plan, len(stages), stages[parameters.stage - 1])
-
-
 def _axis(_context: PageContext, parameters: Any, content: StagesContent) -> Mapping[str, Any]:
     """The form of limits, and the part of the axis from a stage on."""
     first = min(max(parameters.first, 0), max(len(content.stages.stages) - 1, 0))
     axis: SpansPart = stage_axis(content.stages, first)
     return {
         "fields": LIMITS.fields,
-        "limits": limits_of(parameters),
+        "limits": LIMITS.texts_of(parameters),
         "axis": axis,
         "first": first,
         "step": SPANS_MAX,
@@ -73,37 +49,32 @@ def _axis(_context: PageContext, parameters: Any, content: StagesContent) -> Map
     }
 
 
-STAGES_PAGE: Final = ContentPage(
-    name="plan-stages",
-    title="Stages of a plan",
-    path="/plans/{plan}/stages",
-    doc="A plan in stages within limits, and what broker failures would harm in each: kframe plan stage.",
-    schema="kframe.console-plan-stages/v1",
-    content=StagesContent,
-    build=stages_content,
-    template="plan_stages.html",
-    parameters=defstruct(
-        "StagesParameters", [("first", int, 0)], bases=(LIMITS.parameters,), kw_only=True, forbid_unknown_fields=True
-    ),
-    in_navigation=False,
-    extras=_axis,
+@page(
+    ContentPage, "plan-stages", "/plans/{plan}/stages", parameters=LIMITS.parameters_with(first=(int, 0)), extras=_axis
 )
-STAGE_PAGE: Final = ContentPage(
-    name="plan-stage",
-    title="Stage of a plan",
-    path="/plans/{plan}/stages/{stage}",
-    doc="One stage of a plan: what it copies, and what broker failures would harm during and after it.",
-    schema="kframe.console-plan-stage/v1",
-    content=StageContent,
-    build=stage_content,
-    template="plan_stage.html",
-    parameters=defstruct(
-        "StageOfPlanParameters",
-        [("stage", int)],
-        bases=(LIMITS.parameters,),
-        kw_only=True,
-        forbid_unknown_fields=True,
-    ),
-    in_navigation=False,
-    extras=lambda _context, parameters, _content: {"limits": limits_of(parameters), "rows_max": ROWS_MAX},
+def stages_page(context: PageContext, parameters: Any) -> StagesContent:
+    """A plan in stages within limits, and what broker failures would harm in each: kframe plan stage.
+
+    Raises InputError for limits that cannot be used.
+    """
+    limits = LIMITS.texts_of(parameters)
+    manifest = context.plans.staged(context.reading, parameters, limits)
+    return StagesContent(parameters.plan, LIMITS.command_line(limits), manifest)
+
+
+@page(
+    ContentPage,
+    "plan-stage",
+    "/plans/{plan}/stages/{stage}",
+    parameters=LIMITS.parameters_with(stage=(int,)),
+    extras=lambda _context, parameters, _content: {"limits": LIMITS.texts_of(parameters), "rows_max": ROWS_MAX},
 )
+def stage_page(context: PageContext, parameters: Any) -> StageContent:
+    """One stage of a plan: what it copies, and what broker failures would harm during and after it.
+
+    Raises InputError for a number that no stage has.
+    """
+    stages = context.plans.staged(context.reading, parameters, LIMITS.texts_of(parameters)).stages
+    if not 1 <= parameters.stage <= len(stages):
+        raise ParameterError("stage", str(parameters.stage), f"a stage from 1 to {len(stages)}")
+    return StageContent(parameters.plan, len(stages), stages[parameters.stage - 1])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from kframe_console.pages.page import ContentPage, PageContext, Redirect
+from kframe_console.pages.page import ContentPage, PageContext, Redirect, page
 from kframe_console.plans.forms import FormField
 from kframe_console.plans.session import GOALS, StoredPlan
 
@@ -74,55 +72,40 @@ class PlansContent(Struct):
     results_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class FieldGroup:
-    """A part of the form."""
-
-    title: str
-    fields: Sequence[FormField]
-
-
-def field_groups() -> list[FieldGroup]:
-    """The form of a new plan."""
+def field_groups() -> dict[str, list[FormField]]:
+    """The form of a new plan: the fields of each part by its title."""
     fields = {field.name: field for field in GOALS.fields}
-    return [FieldGroup(title, [fields[name] for name in names]) for title, names in _GROUPS.items()]
+    return {title: [fields[name] for name in names] for title, names in _GROUPS.items()}
 
 
-def plans_content(context: PageContext, _parameters: Any) -> PlansContent:
-    """The plans of this session."""
+@page(
+    ContentPage,
+    "plans",
+    "/plans",
+    parameters=GOALS.parameters,
+    in_navigation=True,
+    extras=lambda _context, _parameters, _content: field_groups(),
+)
+def plans_page(context: PageContext, _parameters: Any) -> PlansContent:
+    """The reassignment plans of this session, and the form of a new one."""
     return PlansContent(
         list(map(PlanSummary.of, context.plans.stored())), context.jobs.bytes_max, context.jobs.results_max
     )
 
 
-def new_plan(context: PageContext, parameters: Any) -> Redirect:
-    """The address of the plan for the request in a form. Raises InputError for a request that is none."""
+@page(
+    ContentPage,
+    "plans-new",
+    "/plans/generate",
+    content=PlanSummary,
+    schema="kframe.console-plan/v1",
+    parameters=GOALS.parameters,
+)
+def new_page(context: PageContext, parameters: Any) -> Redirect:
+    """The address of the plan for a request: kframe plan generate.
+
+    Raises InputError for a request that is none.
+    """
     texts = GOALS.texts_of(parameters)
     context.plans.check(context.reading, texts)
     return Redirect("/plans/{plan}", {"plan": context.plans.id_of(context.reading, texts), "request": urlencode(texts)})
-
-
-PAGE: Final = ContentPage(
-    name="plans",
-    title="Plans",
-    path="/plans",
-    doc="The reassignment plans of this session, and the form of a new one.",
-    schema="kframe.console-plans/v1",
-    content=PlansContent,
-    build=plans_content,
-    template="plans.html",
-    parameters=GOALS.parameters,
-    extras=lambda _context, _parameters, _content: field_groups(),
-)
-NEW_PAGE: Final = ContentPage(
-    name="plans-new",
-    title="New plan",
-    path="/plans/generate",
-    doc="The address of the plan for a request: kframe plan generate.",
-    schema="kframe.console-plan/v1",
-    content=PlanSummary,
-    build=new_plan,
-    template="plans.html",
-    parameters=GOALS.parameters,
-    in_navigation=False,
-)

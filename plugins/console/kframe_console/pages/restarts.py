@@ -2,61 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Any, Final
 
-from msgspec import Meta, Struct
-
+from kframe.plugin.commands import restart_options
 from kframe.plugin.live import Progress
-from kframe.plugin.whatif import RestartPlanDocument, RestartRequest, plan_restarts, restart_document
-from kframe_console.pages.page import ContentPage, PageContext
-from kframe_console.tables.query import broker_ids
+from kframe.plugin.whatif import RestartPlanDocument, plan_restarts, restart_document
+from kframe_console.pages.page import ContentPage, PageContext, page
+from kframe_console.plans.forms import OptionForm
+
+RESTARTS: Final = OptionForm("restart", lambda *, request: request, restart_options)
 
 
-class RestartParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the batches must observe: the options of ``kframe plan restarts``. Lists have ids with commas."""
+@page(
+    ContentPage, "restarts", "/restarts", schema="kframe.restart-plan/v1", in_navigation=True,
+    parameters=RESTARTS.parameters,
+    extras=lambda _context, parameters, _content: (RESTARTS.fields, RESTARTS.texts_of(parameters)),
+)  # fmt: skip
+def restarts_page(context: PageContext, parameters: Any) -> RestartPlanDocument:
+    """The batches of a rolling restart: kframe plan restarts.
 
-    brokers: str = ""
-    voters: str = ""
-    max_at_min_isr: Annotated[int, Meta(ge=0)] | None = None
-    max_batch: Annotated[int, Meta(ge=1)] | None = None
-    whole_racks: bool = False
-    same_rack: bool = False
-    allow_unavoidable: bool = False
-
-
-def restarts_content(context: PageContext, parameters: RestartParameters) -> RestartPlanDocument:
-    """The plan, a job's. Raises InputError, Unfinished and what else a job raises."""
-    snapshot, key = context.reading.snapshot, (context.reading.number, "restarts", parameters)
-    request = RestartRequest(
-        brokers=broker_ids("brokers", parameters.brokers) or None,
-        voters=broker_ids("voters", parameters.voters),
-        max_at_min_isr=parameters.max_at_min_isr,
-        max_batch=parameters.max_batch,
-        whole_racks=parameters.whole_racks,
-        same_rack=parameters.same_rack,
-        allow_unavoidable=parameters.allow_unavoidable,
-    )
+    A job's. Raises InputError, Unfinished and what else a job raises.
+    """
+    snapshot, texts = context.reading.snapshot, RESTARTS.texts_of(parameters)
+    request = RESTARTS.request(texts)
 
     def compute(progress: Progress) -> RestartPlanDocument:
         plan = plan_restarts(snapshot, request)
         progress(0, 0)
         return restart_document(plan)
 
+    key = (context.reading.number, "restarts", *texts.items())
     return context.jobs.result(key, "Plan a rolling restart", compute, _nbytes)
 
 
 def _nbytes(document: RestartPlanDocument) -> int:
     return 2_000 * (len(document.batches) + len(document.blocked) + len(document.conflicts))
-
-
-PAGE: Final = ContentPage(
-    name="restarts",
-    title="Restarts",
-    path="/restarts",
-    doc="The batches of a rolling restart: kframe plan restarts.",
-    schema="kframe.restart-plan/v1",
-    content=RestartPlanDocument,
-    build=restarts_content,
-    template="restarts.html",
-    parameters=RestartParameters,
-)

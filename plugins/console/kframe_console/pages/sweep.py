@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from kframe.plugin.whatif import (
     sweep,
     sweep_document,
 )
-from kframe_console.pages.page import ContentPage, PageContext, TablePage
+from kframe_console.pages.page import ContentPage, PageContext, TablePage, page
 from kframe_console.tables.columns import DataColumn, DecimalColumn, ListsColumn, NamedColumn, numeric
 from kframe_console.tables.table import ColumnTable
 
@@ -71,8 +71,9 @@ def elr_enabled(elr: Elr | None) -> bool | None:
     return None if elr is None else elr == "on"
 
 
-def sweep_content(context: PageContext, parameters: SweepParameters) -> SweepDocument:
-    """The sweep with its worst failures."""
+@page(ContentPage, "sweep", "/sweep", schema="kframe.sweep/v1", in_navigation=True)
+def sweep_page(context: PageContext, parameters: SweepParameters) -> SweepDocument:
+    """Every failure of a broker, two brokers and a rack: kframe whatif sweep. /sweep/failures has all of them."""
     swept = sweep_result(context, parameters.elr).swept
     rows = msgspec.convert(swept.worst(parameters.limit, parameters.by), list[SweepRow])
     return msgspec.structs.replace(sweep_document(swept, context.reading.snapshot), rows=rows)
@@ -97,35 +98,19 @@ def _failures_table(key: tuple[Any, ...], swept: Sweep) -> ColumnTable:
     return ColumnTable((*key, "failures"), columns, count)
 
 
-def failures_table(context: PageContext, parameters: FailuresParameters) -> ColumnTable:
-    """All failures, the worst first."""
-    return sweep_result(context, parameters.elr).failures
-
-
-PAGE: Final = ContentPage(
-    name="sweep",
-    title="Sweep",
-    path="/sweep",
-    doc="Every failure of a broker, two brokers and a rack: kframe whatif sweep. /sweep/failures has all of them.",
-    schema="kframe.sweep/v1",
-    content=SweepDocument,
-    build=sweep_content,
-    template="sweep.html",
-    parameters=SweepParameters,
-)
-FAILURES_PAGE: Final = TablePage(
-    name="sweep-failures",
+@page(
+    TablePage,
+    "sweep-failures",
+    "/sweep/failures",
     title="Failures",
-    path="/sweep/failures",
-    doc="Every failure of a sweep: the rows of kframe whatif sweep, the worst first.",
-    schema="kframe.sweep-failures/v1",
     row=SweepRow,
-    build=failures_table,
+    schema="kframe.sweep-failures/v1",
     links={
         "brokers": "/whatif?operation=fail&brokers={brokers}",
         "rack": "/whatif?operation=fail&racks={rack}",
-        "directory": "/whatif?operation=fail-directories&brokers={brokers}&directories={directory}",
+        "directory": "/whatif?operation=fail-directories&broker={brokers}&directories={directory}",
     },
-    parameters=FailuresParameters,
-    in_navigation=False,
 )
+def failures_page(context: PageContext, parameters: FailuresParameters) -> ColumnTable:
+    """Every failure of a sweep: the rows of kframe whatif sweep, the worst first."""
+    return sweep_result(context, parameters.elr).failures

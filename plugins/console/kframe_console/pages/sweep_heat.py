@@ -14,7 +14,7 @@ from kframe.plugin import ParameterError
 from kframe.plugin.live import Progress
 from kframe.plugin.snapshot import Snapshot
 from kframe.plugin.whatif import SortBy, Sweep, sweep
-from kframe_console.pages.page import ContentPage, PageContext
+from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.pages.sweep import Elr, SweepParameters, elr_enabled, sweep_result
 
 #: Most racks whose pairs fail: each of about as many sweeps has half of them.
@@ -43,8 +43,12 @@ class RackPairs:
     values: Mapping[SortBy, NDArray[np.float64] | None]
 
 
-def heat_content(context: PageContext, parameters: SweepParameters) -> HeatContent:
-    """The matrix. Raises ParameterError if the source lacks what decides it, or has too many racks."""
+@page(ContentPage, "sweep-heat", "/sweep/heat")
+def heat_page(context: PageContext, parameters: SweepParameters) -> HeatContent:
+    """The failures of each two brokers, or racks, as a matrix.
+
+    Raises ParameterError if the source lacks what decides it, or has too many racks.
+    """
     by = parameters.by
     if parameters.units == "racks":
         pairs = _rack_pairs_result(context, parameters.elr)
@@ -119,17 +123,3 @@ def _rounds(count: int) -> Iterator[list[tuple[int, int]]]:
         pairs = zip(circle[:half], reversed(circle[half:]), strict=True)
         yield [(first, second) for first, second in pairs if first >= 0 and second >= 0]
         circle[1:] = [circle[-1], *circle[1:-1]]
-
-
-PAGE: Final = ContentPage(
-    name="sweep-heat",
-    title="Failures of two",
-    path="/sweep/heat",
-    doc="The failures of each two brokers, or racks, as a matrix.",
-    schema="kframe.console-heat/v1",
-    content=HeatContent,
-    build=heat_content,
-    template="heat.html",
-    parameters=SweepParameters,
-    in_navigation=False,
-)

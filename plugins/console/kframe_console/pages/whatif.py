@@ -1,27 +1,49 @@
-"""What-if: an operation that readers choose by pointing at brokers, and what it does to the cluster."""
+"""What-if: an operation that readers choose by pointing at brokers, and what it does to partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import click
 import numpy as np
+from msgspec import Struct, defstruct
 
 from kframe.plugin import ParameterError
+from kframe.plugin.commands import WHATIF_OPERATIONS
 from kframe.plugin.live import Progress
 from kframe.plugin.pages import BarsPart
-from kframe.plugin.settings import nearest
+from kframe.plugin.settings import nearest, short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe.plugin.whatif import PartitionChanges, WhatIf, WhatIfDocument, summary_document
-from kframe_console.pages.operations import OPERATIONS, OperationForm, WhatIfParameters, operations_of
-from kframe_console.pages.overview import RackContent, racks_content
-from kframe_console.pages.page import ContentPage, PageContext
+from kframe.plugin.whatif import ChangedPartition, PartitionChanges, Verb, WhatIf, WhatIfDocument, summary_document
+from kframe_console.pages.overview import racks_content
+from kframe_console.pages.page import PARTITION_LINKS, ContentPage, PageContext, TablePage, page
+from kframe_console.plans.forms import OptionForm
 from kframe_console.tables.columns import DataColumn, ListsColumn, NamedColumn, NumericColumn, numeric
 from kframe_console.tables.table import ColumnTable
 
 _LEADERS: Final = {-1: "none"}
 _YES: Final = {0: "no", 1: "yes"}
+_KRAFT_ONLY: Final = frozenset({"fence", "unfence", "fail-directories", "update-features", "unregister"})
+#: The operations by the command of ``kframe whatif``. A plan of reassignments has a page of its own.
+OPERATIONS: Final = {
+    name: OptionForm(name, click.pass_obj(act), *options)
+    for name, (act, options) in WHATIF_OPERATIONS.items()
+    if name != "reassign"
+}
+#: An operation, and the options of all operations.
+WhatIfParameters: Final[type[Struct]] = defstruct(
+    "WhatIfParameters",
+    [
+        ("operation", str, ""),
+        *(
+            (name, str | None, None)
+            for name in {field.name: 0 for form in OPERATIONS.values() for field in form.fields}
+        ),
+    ],
+    forbid_unknown_fields=True,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,29 +56,40 @@ class WhatIfResult:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIfExtras:
-    """The operations of the cluster, the form of the chosen one, brokers to point at, and pictures of the result."""
-
-    operations: Mapping[str, OperationForm]
-    form: OperationForm | None
-    racks: Sequence[RackContent]
-    pictures: Sequence[BarsPart]
+def operations_of(snapshot: Snapshot) -> dict[str, OptionForm]:
+    """The operations that a cluster of this mode has."""
+    return {name: form for name, form in OPERATIONS.items() if snapshot.is_kraft or name not in _KRAFT_ONLY}
 
 
-def whatif_result(context: PageContext, parameters: WhatIfParameters) -> WhatIfResult:
+def _chosen(snapshot: Snapshot, parameters: Any) -> tuple[OptionForm | None, dict[str, str]]:
+    """The form of the chosen operation, and its texts. Raises ParameterError for others than it has."""
+    known, name = operations_of(snapshot), parameters.operation
+    if name and name not in known:
+        raise ParameterError("operation", repr(name), nearest(name, tuple(known)))
+    form = known.get(name)
+    if form is None:
+        return None, {}
+    names = {"operation", *(field.name for field in form.fields)}
+    for field in WhatIfParameters.__struct_fields__:
+        if field not in names and (getattr(parameters, field) or "").strip():
+            expected = "none: the operation does not have it"
+            raise ParameterError(field, short_repr(getattr(parameters, field)), expected)
+    return form, form.texts_of(parameters)
+
+
+def whatif_result(context: PageContext, parameters: Any) -> WhatIfResult:
     """The result of an operation, a job's. Raises InputError, Unfinished and what else a job raises."""
-    form = _form(context.reading.snapshot, parameters)
-    if form is None or not form.is_complete(parameters):
-        name = "operation" if form is None else form.required[0]
-        raise ParameterError(name, "no value", "one of " + ", ".join(OPERATIONS) if form is None else "one")
-    snapshot, key = context.reading.snapshot, (context.reading.number, "whatif", parameters)
+    snapshot, name = context.reading.snapshot, parameters.operation
+    form, texts = _chosen(snapshot, parameters)
+    if form is None:
+        raise ParameterError("operation", "no value", "one of " + ", ".join(OPERATIONS))
+    key = (context.reading.number, "whatif", name, *texts.items())
 
     def compute(progress: Progress) -> WhatIfResult:
         whatif = WhatIf(snapshot)
         whatif.step_progress = progress
         progress(0, 0)
-        outcome = form.play(whatif, parameters)
+        outcome = form.request(texts, whatif)
         document = summary_document(outcome, whatif.snapshot, whatif.cluster)
         return WhatIfResult(
             document,
@@ -65,34 +98,51 @@ def whatif_result(context: PageContext, parameters: WhatIfParameters) -> WhatIfR
             _nbytes(outcome.changes) + 1_000 * len(document.brokers),
         )
 
-    return context.jobs.result(key, f"{form.title}: what-if", compute, lambda result: result.nbytes)
+    title = name.replace("-", " ").capitalize()
+    return context.jobs.result(key, f"{title}: what-if", compute, lambda result: result.nbytes)
 
 
-def whatif_content(context: PageContext, parameters: WhatIfParameters) -> WhatIfDocument | None:
-    """The outcome, without its partitions; None until the operation and what it is applied to are chosen."""
-    form = _form(context.reading.snapshot, parameters)
-    if form is None or not form.is_complete(parameters):
-        return None
-    return whatif_result(context, parameters).document
+def _extras(context: PageContext, parameters: Any, content: WhatIfDocument | None) -> dict[str, Any]:
+    """The operations of the cluster, the form of the chosen one, brokers to point at, and pictures of the result."""
+    form, texts = _chosen(context.reading.snapshot, parameters)
+    fields = () if form is None else form.fields
+    return {
+        "operations": operations_of(context.reading.snapshot),
+        "fields": {field.name: field for field in fields},
+        "texts": texts,
+        "racks": racks_content(context),
+        "pictures": () if content is None else whatif_result(context, parameters).pictures,
+    }
 
 
-def whatif_extras(context: PageContext, parameters: WhatIfParameters, content: WhatIfDocument | None) -> WhatIfExtras:
-    """What only HTML shows."""
-    snapshot = context.reading.snapshot
-    return WhatIfExtras(
-        operations_of(snapshot.is_kraft),
-        _form(snapshot, parameters),
-        racks_content(context),
-        () if content is None else whatif_result(context, parameters).pictures,
-    )
+@page(
+    ContentPage, "whatif", "/whatif", title="What if", schema="kframe.whatif/v1", in_navigation=True,
+    parameters=WhatIfParameters, extras=_extras,
+)  # fmt: skip
+def whatif_page(context: PageContext, parameters: Any) -> WhatIfDocument | None:
+    """The outcome of an operation: kframe whatif. The changed partitions are in /whatif/partitions.
+
+    None until the operation and what it is applied to are chosen.
+    """
+    _, texts = _chosen(context.reading.snapshot, parameters)
+    return whatif_result(context, parameters).document if texts else None
 
 
-def _form(snapshot: Snapshot, parameters: WhatIfParameters) -> OperationForm | None:
-    """The form of the chosen operation. Raises ParameterError for one that the cluster does not have."""
-    known = operations_of(snapshot.is_kraft)
-    if parameters.operation and parameters.operation not in known:
-        raise ParameterError("operation", repr(parameters.operation), nearest(parameters.operation, tuple(known)))
-    return known.get(parameters.operation)
+def _explained_by(context: PageContext, parameters: Any) -> Mapping[str, str]:
+    """The explanation of a partition after the failure of these brokers, if the operation is one."""
+    operation = whatif_result(context, parameters).document.operation
+    if operation.verb != Verb.FAIL:
+        return {}
+    return {"partition": f"/topics/{{topic}}/{{partition}}?fail={','.join(map(str, operation.brokers))}"}
+
+
+@page(
+    TablePage, "whatif-partitions", "/whatif/partitions", title="Changed partitions", row=ChangedPartition,
+    schema="kframe.whatif-partitions/v1", links=PARTITION_LINKS, links_of=_explained_by, parameters=WhatIfParameters,
+)  # fmt: skip
+def changed_partitions_page(context: PageContext, parameters: Any) -> ColumnTable:
+    """The partitions that an operation changes, before and after: the partitions of kframe whatif -o json."""
+    return whatif_result(context, parameters).changes
 
 
 def _changes_table(key: tuple[object, ...], changes: PartitionChanges) -> ColumnTable:
@@ -123,17 +173,3 @@ def _nbytes(changes: PartitionChanges) -> int:
     arrays = (getattr(changes, name) for name in PartitionChanges.__dataclass_fields__)
     lists = sum(ragged.values.nbytes + ragged.offsets.nbytes for ragged in changes.lists().values())
     return lists + sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-
-PAGE: Final = ContentPage(
-    name="whatif",
-    title="What if",
-    path="/whatif",
-    doc="The outcome of an operation: kframe whatif. The changed partitions are in /whatif/partitions.",
-    schema="kframe.whatif/v1",
-    content=WhatIfDocument,
-    build=whatif_content,
-    extras=whatif_extras,
-    template="whatif.html",
-    parameters=WhatIfParameters,
-)

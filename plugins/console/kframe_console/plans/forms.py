@@ -12,7 +12,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from kframe.plugin import ParameterError
+from kframe.plugin import InputError, ParameterError
 from kframe.plugin.settings import short_repr
 
 _YES: Final = ("true", "yes", "on", "1")
@@ -22,7 +22,10 @@ _EXPECTED: Final = re.compile(r"(?:.*: )?found .*?, expected (?P<expected>.+)", 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """An option: its name in a URL, its flag on the command line, and what a form shows of it."""
+    """An option: its name in a URL, its flag on the command line, and what a form shows of it.
+
+    An argument has no flag, but its metavariable; a flag with a negation has both as ``choices``.
+    """
 
     name: str
     flag: str
@@ -32,6 +35,12 @@ class FormField:
     is_flag: bool
     is_list: bool
     """Whether values are separated by commas where the option itself does not split them."""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name that a form shows."""
+        return self.flag.removeprefix("--").replace("-", " ").lower()
 
 
 class OptionForm:
@@ -56,6 +65,12 @@ class OptionForm:
             f"{name.title().replace('-', '')}Parameters", own, bases=bases, kw_only=True, forbid_unknown_fields=True
         )
 
+    def parameters_with(self, **fields: tuple[Any, ...]) -> type[Struct]:
+        """``parameters`` with further fields, of types with or without a default."""
+        own = [(name, *field) for name, field in fields.items()]
+        name = "".join(map(str.title, fields)) + self.parameters.__name__
+        return msgspec.defstruct(name, own, bases=(self.parameters,), kw_only=True, forbid_unknown_fields=True)
+
     def texts_of(self, parameters: Any) -> dict[str, str]:
         """``texts`` of an object of ``parameters``. Raises ParameterError."""
         return self.texts({field.name: getattr(parameters, field.name) for field in self.fields})
@@ -65,7 +80,10 @@ class OptionForm:
         texts = {}
         for field in self.fields:
             text = (values.get(field.name) or "").strip()
-            if field.is_flag:
+            if field.choices:
+                if text not in ("", *field.choices):
+                    raise ParameterError(field.name, short_repr(text), f"one of {', '.join(field.choices)}")
+            elif field.is_flag:
                 if text.lower() not in (*_YES, *_NO):
                     raise ParameterError(field.name, short_repr(text), "true or false")
                 text = "true" if text.lower() in _YES else ""
@@ -73,27 +91,38 @@ class OptionForm:
                 texts[field.name] = text
         return texts
 
-    def request(self, texts: Mapping[str, str]) -> Any:
-        """What the command makes of these texts. Raises ParameterError, which names the field, and InputError."""
+    def request(self, texts: Mapping[str, str], obj: object = None) -> Any:
+        """What the command makes of these texts, and of ``obj``, the object of its context.
+
+        Raises ParameterError, which names the field, and InputError.
+        """
         try:
-            return self._command.main(self.arguments(texts), self._command.name, standalone_mode=False)
-        except click.ClickException as problem:
+            return self._command.main(self.arguments(texts), self._command.name, standalone_mode=False, obj=obj)
+        except (click.ClickException, InputError) as problem:
+            message = str(problem) if isinstance(problem, InputError) else problem.format_message()
             option = getattr(problem, "param", None)
-            name = option.name if option is not None else _named(problem.message, self.fields)
-            match = _EXPECTED.fullmatch(problem.message)
-            expected = problem.message if match is None else match["expected"]
+            name = option.name if option is not None else _named(message, self.fields)
+            if name is None:
+                raise
+            match = _EXPECTED.fullmatch(message)
+            expected = message if match is None else match["expected"]
             raise ParameterError(name, short_repr(texts.get(name, "")), expected) from problem
 
     def arguments(self, texts: Mapping[str, str]) -> list[str]:
         """The options with these values as a command line has them."""
-        arguments: list[str] = []
+        options, arguments = list[str](), list[str]()
         for field in self.fields:
             text = texts.get(field.name)
             if text is None:
                 continue
             values = [part.strip() for part in text.split(",")] if field.is_list else [text]
-            arguments += [field.flag] if field.is_flag else [f"{field.flag}={value}" for value in values]
-        return arguments
+            if field.is_flag:
+                options.append(f"--{text}" if field.choices else field.flag)
+            elif field.flag.startswith("--"):
+                options += [f"{field.flag}={value}" for value in values]
+            else:
+                arguments += values
+        return [*options, "--", *arguments] if arguments else options
 
     def command_line(self, texts: Mapping[str, str]) -> str:
         """The options as they are typed."""
@@ -101,10 +130,19 @@ class OptionForm:
 
 
 def _field(option: click.Parameter) -> FormField:
-    assert isinstance(option, click.Option)
     assert option.name is not None
+    if not isinstance(option, click.Option):
+        metavar = (option.metavar or option.name).removesuffix("...")
+        return FormField(option.name, metavar, "", metavar, "", False, option.nargs == -1)
     is_flag, is_multiple = bool(option.is_flag), bool(option.multiple)
-    default = "" if is_flag or is_multiple or not isinstance(option.default, int | float) else f"{option.default:g}"
+    pair = is_flag and bool(option.secondary_opts)
+    choices: tuple[str, ...] = ()
+    if pair:
+        choices = (option.opts[0].removeprefix("--"), option.secondary_opts[0].removeprefix("--"))
+    elif isinstance(option.type, click.Choice):
+        choices = tuple(map(str, option.type.choices))
+    is_number = not is_flag and not is_multiple and isinstance(option.default, int | float)
+    default = f"{option.default:g}" if is_number else choices[0] if pair and option.default is True else ""
     return FormField(
         option.name,
         option.opts[0],
@@ -113,9 +151,10 @@ def _field(option: click.Parameter) -> FormField:
         default,
         is_flag,
         is_multiple and option.callback is None,
+        choices,
     )
 
 
-def _named(message: str, fields: tuple[FormField, ...]) -> str:
+def _named(message: str, fields: tuple[FormField, ...]) -> str | None:
     """The field whose option a message begins with."""
-    return next((field.name for field in fields if message.startswith((f"{field.flag}:", f"{field.flag} "))), "request")
+    return next((field.name for field in fields if message.startswith((f"{field.flag}:", f"{field.flag} "))), None)

@@ -81,10 +81,6 @@ class Sessions:
         self._complete.move_to_end(key)
         return session
 
-    def end(self, key: str) -> None:
-        """End a session."""
-        self._complete.pop(key, None)
-
 
 class Failures:
     """Counts failed logins by address."""

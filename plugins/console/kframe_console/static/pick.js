@@ -42,7 +42,7 @@ function pick(box) {
   if (form.elements.racks) form.elements.racks.value = whole.map((rack) => rack.dataset.rack).join(",");
   if (directories.length) {
     form.elements.directories.value = failed.map((each) => each.dataset.directory).join(",");
-    form.elements.brokers.value = failed[0]?.dataset.owner ?? "";
+    form.elements.broker.value = failed[0]?.dataset.owner ?? "";
   } else form.elements.brokers.value = single.map((broker) => broker.dataset.broker).join(",");
 }
 

@@ -14,7 +14,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from kframe.plugin import InputError, duration_text
+from kframe.plugin import InputError, Int32, duration_text
 from kframe.plugin.pages import environment
 from kframe.plugin.plans import TEMPLATES as PLAN_TEMPLATES
 from kframe_console.pages.page import (
@@ -130,8 +130,8 @@ def content_response(
 def _table_response(
     view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], format_name: str
 ) -> Response:
-    table, query, own, links = _queried(page, context, parameters)
-    rows = table.rows(query, context.rows)
+    table, rows, shown = _shown_table(view, page, context, parameters)
+    query = shown.query
     match format_name:
         case "json":
             window = rows[query.first : query.first + query.count]
@@ -141,29 +141,29 @@ def _table_response(
             return _download(page, "csv", csv_blocks(table, rows))
         case "parquet":
             return _download(page, "parquet", parquet_blocks(table, rows))
-    shown = ShownTable(page, table.columns, query, len(rows), table.count, view, own, links)
     return html_response(page.template, view=view, context=context, table=shown)
 
 
-def _embedded(view: View, context: PageContext, name: str, **parameters: str) -> ShownTable:
+def _embedded(view: View, context: PageContext, page_name: str, /, **parameters: str) -> ShownTable:
     """The table of another page with these parameters, for a part of this page."""
-    page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == name)
-    table, query, own, links = _queried(page, context, parameters)
-    rows = table.rows(query, context.rows)
-    return ShownTable(page, table.columns, query, len(rows), table.count, view, own, links, True)
+    page = next(page for page in view.pages if isinstance(page, TablePage) and page.name == page_name)
+    return _shown_table(view, page, context, parameters, is_part=True)[2]
 
 
-def _queried(
-    page: TablePage, context: PageContext, parameters: Mapping[str, str]
-) -> tuple[ColumnTable, TableQuery, dict[str, str], Mapping[str, str]]:
-    """The table that parameters choose, the query of the others, those that chose, and the links."""
+def _shown_table(
+    view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], *, is_part: bool = False
+) -> tuple[ColumnTable, Int32, ShownTable]:
+    """The table that some parameters choose, the rows that the others select, and what is shown of both."""
     fields = () if page.parameters is None else page.parameters.__struct_fields__
     own = {name: text for name, text in parameters.items() if name in fields and text.strip()}
     chosen = None if page.parameters is None else typed_parameters(page.parameters, own)
     table = page.table(context, chosen)
     query = table_query({name: text for name, text in parameters.items() if name not in fields}, tuple(table.columns))
+    rows = table.rows(query, context.rows)
     further = {} if page.links_of is None else page.links_of(context, chosen)
-    return table, query, own, {**page.links, **further}
+    links = {**page.links, **further}
+    shown = ShownTable(page, table.columns, query, len(rows), table.count, view, own, links, is_part)
+    return table, rows, shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def test_restarts_lead_to_the_what_if_of_a_batch(visit_port: Open, healthy_port:
     hands = hands_of(visit)
     visit.open("/restarts")
     assert "there is no batch" in visit.text()
-    hands.choose(visit.page.get_by_label("also unavoidable ones"))
+    hands.choose(visit.page.get_by_label("allow unavoidable"))
     hands.choose(visit.page.get_by_role("button", name="Plan"))
     visit.until(lambda: "allow_unavoidable=true" in visit.path())
     visit.await_content()
