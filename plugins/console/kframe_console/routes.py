@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kframe_console.pages import (
     brokers,
+    clusters,
     executions,
     live,
     overview,
@@ -56,3 +58,5 @@ PAGES: Final[tuple[Page, ...]] = (
     executions.CHANGE,
     live.DEMO,
 )
+#: The pages of a fleet: the first one lists its clusters.
+FLEET_PAGES: Final = (clusters.PAGE, replace(overview.PAGE, path="/overview"), *PAGES[1:])

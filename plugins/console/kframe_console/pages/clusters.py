@@ -1,0 +1,109 @@
+"""The table of all clusters of a fleet. Every cluster is read once for it, one after another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from kframe.plugin import KframeError
+from kframe.plugin.live import Progress
+from kframe.plugin.snapshot import summarize
+from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.sources.fleet import FleetSource
+from kframe_console.tables.columns import CountColumn, DataColumn, DecimalColumn, NamedColumn
+from kframe_console.tables.table import ColumnTable
+
+_COUNTS: Final = (
+    "brokers",
+    "unregistered_brokers",
+    "racks",
+    "topics",
+    "partitions",
+    "offline",
+    "under_min_isr",
+    "at_min_isr",
+    "under_replicated",
+    "preferred_replica_imbalance",
+    "reassigning",
+)
+_SKEWS: Final = ("leader_skew", "replica_skew")
+#: Counts that are conditions of partitions.
+_CONDITIONS: Final = _COUNTS[_COUNTS.index("offline") :]
+
+
+class ClusterRow(Struct):
+    """A cluster of a fleet in numbers, as ``kframe snapshot show`` has them. Null is unknown; ``problem`` says why
+    a cluster could not be read."""
+
+    cluster: str
+    brokers: int | None = None
+    unregistered_brokers: int | None = None
+    racks: int | None = None
+    topics: int | None = None
+    partitions: int | None = None
+    offline: int | None = None
+    under_min_isr: int | None = None
+    at_min_isr: int | None = None
+    under_replicated: int | None = None
+    preferred_replica_imbalance: int | None = None
+    reassigning: int | None = None
+    leader_skew: float | None = None
+    replica_skew: float | None = None
+    mode: str | None = None
+    problem: str | None = None
+
+
+def clusters_table(context: PageContext) -> ColumnTable:
+    """The clusters of the fleet, by name. Raises Unfinished while they are read."""
+    source = context.source
+    assert isinstance(source, FleetSource)
+
+    def compute(progress: Progress) -> ColumnTable:
+        rows = []
+        for index, cluster in enumerate(source.clusters):
+            progress(index, len(source.clusters))
+            rows.append(_row(source, cluster))
+        return _table(rows)
+
+    return context.jobs.result("clusters", "Read all clusters of the fleet", compute, lambda table: table.nbytes)
+
+
+def _row(source: FleetSource, cluster: str) -> ClusterRow:
+    try:
+        snapshot = source.snapshot(cluster)
+    except KframeError as problem:
+        return ClusterRow(cluster, problem=str(problem))
+    summary = summarize(snapshot)
+    figures = {name: getattr(summary, name) for name in (*_COUNTS, *_SKEWS)}
+    return ClusterRow(cluster, **figures, mode=snapshot.mode)
+
+
+def _table(rows: list[ClusterRow]) -> ColumnTable:
+    def column(name: str) -> DataColumn:
+        values = [getattr(row, name) for row in rows]
+        if name not in _COUNTS and name not in _SKEWS:
+            return NamedColumn.of(values)
+        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+        return DecimalColumn(numbers) if name in _SKEWS else CountColumn(numbers)
+
+    return ColumnTable("clusters", {name: column(name) for name in ClusterRow.__struct_fields__}, len(rows))
+
+
+PAGE: Final = TablePage(
+    name="clusters",
+    title="Clusters",
+    path="/",
+    doc="All clusters of a fleet on Parquet. The other pages show the cluster that the parameter at names.",
+    schema="kframe.console-clusters/v1",
+    row=ClusterRow,
+    build=clusters_table,
+    links={
+        "cluster": "/overview?at={cluster}",
+        "brokers": "/brokers?at={cluster}",
+        "topics": "/topics?at={cluster}",
+        "partitions": "/partitions?at={cluster}",
+        **{name: f"/partitions?health={name}&at={{cluster}}" for name in _CONDITIONS},
+    },
+)
