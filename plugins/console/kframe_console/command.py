@@ -297,6 +297,7 @@ def _opened(
     """
     from kframe.plugin import InputError
     from kframe.plugin.fleet import is_fleet
+    from kframe.plugin.live import GroupedCluster
     from kframe.plugin.snapshot import open_history
     from kframe_console.sources.fleet import FleetSource
     from kframe_console.sources.live import LiveSource, reader_of
@@ -306,7 +307,8 @@ def _opened(
     if is_url(source):
         cluster, located = opened_cluster(source, *configs, plugins)
         with progress("reading", awaited=awaited(source)), located:
-            return LiveSource(source, reader_of(cluster), reading.complete, interval_s)
+            groups = cluster if isinstance(cluster, GroupedCluster) else None
+            return LiveSource(source, reader_of(cluster), reading.complete, interval_s, groups)
     if any(configs):
         raise click.UsageError("--config and --command-config are for the URL of a live cluster")
 

@@ -25,7 +25,7 @@ from kframe.plugin.snapshot import Snapshot, broker_rows, summary_record
 from kframe.plugin.whatif import WhatIf
 from verification.support.properties import examples
 
-TABLES = [page for page in PAGES if isinstance(page, TablePage) and page.name != "plan-moves"]
+TABLES = [page for page in PAGES if isinstance(page, TablePage) and page.name not in ("plan-moves", "groups")]
 
 
 def plain(value: object) -> Any:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from kframe.plugin import KframeError
 from kframe.plugin.live import Progress
 from kframe.plugin.snapshot import summarize
 from kframe_console.pages.page import PageContext, TablePage
 from kframe_console.sources.fleet import FleetSource
-from kframe_console.tables.columns import CountColumn, DataColumn, DecimalColumn, NamedColumn
+from kframe_console.tables.records import figures_table
 from kframe_console.tables.table import ColumnTable
 
-_COUNTS: Final = (
-    "brokers",
-    "unregistered_brokers",
-    "racks",
-    "topics",
-    "partitions",
+#: Counts of partitions in a condition.
+_CONDITIONS: Final = (
     "offline",
     "under_min_isr",
     "at_min_isr",
@@ -28,9 +24,6 @@ _COUNTS: Final = (
     "preferred_replica_imbalance",
     "reassigning",
 )
-_SKEWS: Final = ("leader_skew", "replica_skew")
-#: Counts that are conditions of partitions.
-_CONDITIONS: Final = _COUNTS[_COUNTS.index("offline") :]
 
 
 class ClusterRow(Struct):
@@ -65,7 +58,7 @@ def clusters_table(context: PageContext) -> ColumnTable:
         for index, cluster in enumerate(source.clusters):
             progress(index, len(source.clusters))
             rows.append(_row(source, cluster))
-        return _table(rows)
+        return figures_table("clusters", rows, ClusterRow)
 
     return context.jobs.result("clusters", "Read all clusters of the fleet", compute, lambda table: table.nbytes)
 
@@ -75,20 +68,10 @@ def _row(source: FleetSource, cluster: str) -> ClusterRow:
         snapshot = source.snapshot(cluster)
     except KframeError as problem:
         return ClusterRow(cluster, problem=str(problem))
-    summary = summarize(snapshot)
-    figures = {name: getattr(summary, name) for name in (*_COUNTS, *_SKEWS)}
+    figures = {
+        name: value for name, value in asdict(summarize(snapshot)).items() if name in ClusterRow.__struct_fields__
+    }
     return ClusterRow(cluster, **figures, mode=snapshot.mode)
-
-
-def _table(rows: list[ClusterRow]) -> ColumnTable:
-    def column(name: str) -> DataColumn:
-        values = [getattr(row, name) for row in rows]
-        if name not in _COUNTS and name not in _SKEWS:
-            return NamedColumn.of(values)
-        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
-        return DecimalColumn(numbers) if name in _SKEWS else CountColumn(numbers)
-
-    return ColumnTable("clusters", {name: column(name) for name in ClusterRow.__struct_fields__}, len(rows))
 
 
 PAGE: Final = TablePage(

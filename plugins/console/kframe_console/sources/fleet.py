@@ -9,7 +9,7 @@ from pathlib import Path
 from kframe.plugin import ParameterError, SnapshotError
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.fleet import ClusterInput, records
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.settings import nearest, short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import NO_CLUSTER, ClusterChanges, Reading
@@ -25,6 +25,7 @@ class FleetSource:
     is_live = False
     problem: str | None = None
     history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
     points: tuple[HistoryPoint, ...] = ()
 
     def __init__(self, root: Path, complete: Callable[[Snapshot], Snapshot]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.plugin import ParameterError, SnapshotError
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterChanges, Reading
 from kframe_console.sources.refresh import Refresher
@@ -25,6 +25,8 @@ class LoggedSource:
     ``complete`` adds what users state of every snapshot. With ``reopen`` the history is opened again, and its end is
     read, when the files in ``folder`` have changed; pages then have the new end, and have not waited for it.
     """
+
+    groups: GroupedCluster | None = None
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint
+from kframe.plugin.live import ClusterHistory, Difference, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Conditions, Loads, Snapshot, Summary, conditions_of, loads_of, summarize
 
 #: The number of a reading of no cluster: a source of several clusters has it until one of them is chosen.
@@ -101,6 +101,10 @@ class ClusterSource(Protocol):
     @property
     def history(self) -> ClusterHistory | None:
         """The history of the cluster, if it has one."""
+
+    @property
+    def groups(self) -> GroupedCluster | None:
+        """The cluster that knows its consumer groups; None if the source does not."""
 
     @property
     def points(self) -> Sequence[HistoryPoint]:
