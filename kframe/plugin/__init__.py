@@ -8,6 +8,7 @@ Plugins import from this package only, and their tests from ``kframe.testing`` t
 - ``kframe.plugin.transport``, ``wire``: transports.
 - ``kframe.plugin.server``, ``controller``: servers that expose a controller.
 - ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
+- ``kframe.plugin.fleet``: snapshots of many clusters on Parquet.
 - ``kframe.plugin.whatif``, ``plans``, ``pages``: what-ifs, plans, and pages of results.
 - ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
 - ``kframe.plugin.kraft``: the records of KRaft's metadata log.

@@ -1,9 +1,10 @@
-"""What access to a live cluster implements (``LiveCluster``, ``LoggedCluster``), histories, and their records."""
+"""What access to a live cluster implements, which is at least ``LiveCluster``, histories, and their records."""
 
 from __future__ import annotations
 
 from kframe.ports.cluster_history import ClusterHistory, Difference, HistoryPoint, HistoryRecord, LeaderCause
 from kframe.ports.committed_log import CommittedBatch, CommittedLog, CommittedRecord, LoggedCluster
+from kframe.ports.consumer_groups import GroupedCluster, GroupPartition, TopicGroups
 from kframe.ports.live_cluster import (
     ClusterStatus,
     ControllerKind,
@@ -23,6 +24,8 @@ __all__ = [
     "CommittedRecord",
     "ControllerKind",
     "Difference",
+    "GroupPartition",
+    "GroupedCluster",
     "HistoryPoint",
     "HistoryRecord",
     "Instance",
@@ -32,6 +35,7 @@ __all__ = [
     "LoggedCluster",
     "Progress",
     "Resignation",
+    "TopicGroups",
     "ignore_progress",
     "listener_addresses",
 ]

@@ -12,9 +12,19 @@ from kframe.snapshot.formats import detect_format, open_history, read_snapshot
 from kframe.snapshot.listing import broker_rows, summary_record, topic_rows
 from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic, SummaryRecord
 from kframe.snapshot.snapshot import Snapshot
-from kframe.snapshot.summary import Conditions, Loads, Summary, conditions_of, loads_of, summarize
+from kframe.snapshot.summary import (
+    BrokerBytes,
+    Conditions,
+    Loads,
+    Summary,
+    bytes_of_brokers,
+    conditions_of,
+    loads_of,
+    summarize,
+)
 
 __all__ = [
+    "BrokerBytes",
     "BrokerFacts",
     "CaptureFacts",
     "Conditions",
@@ -29,6 +39,7 @@ __all__ = [
     "SummaryRecord",
     "TopicFacts",
     "broker_rows",
+    "bytes_of_brokers",
     "check_snapshot",
     "check_topic_name",
     "conditions_of",

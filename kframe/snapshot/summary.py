@@ -50,6 +50,14 @@ class Loads:
     in_sync: Int64 | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokerBytes:
+    """Bytes of replicas per broker of the snapshot, (b,) int64. The skew is as in Summary."""
+
+    by_broker: Int64
+    skew: float | None
+
+
 class Summary(Struct, frozen=True):
     """Counts of one cluster. None is unknown. A skew is the fullest broker's count over the mean of the brokers that
     are not known to be unregistered."""
@@ -135,6 +143,15 @@ def loads_of(snapshot: Snapshot) -> Loads:
         _counted(replicas.values, ids),
         None if partitions.isr is None else _counted(partitions.isr.values, ids),
     )
+
+
+def bytes_of_brokers(snapshot: Snapshot, sizes: Int64) -> BrokerBytes:
+    """The bytes on each broker. ``sizes`` (n,) are the bytes of a replica of each partition, at most 2^53 in all."""
+    replicas, ids = snapshot.partitions.replicas, [facts.broker_id for facts in snapshot.brokers]
+    index = np.searchsorted(np.array(ids, np.int32), replicas.values)
+    by_broker = np.bincount(index, sizes[replicas.owners], len(ids)).astype(np.int64)
+    present = np.array([facts.registered is not False for facts in snapshot.brokers], bool)
+    return BrokerBytes(by_broker, _skew(by_broker[present]))
 
 
 def _min_insync(snapshot: Snapshot) -> Int32 | None:

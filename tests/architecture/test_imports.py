@@ -83,10 +83,11 @@ def test_plugin_of_one_module_imports_plugin_surface_only(path: Path) -> None:
 
 def test_importing_plugin_surface_loads_nothing_optional() -> None:
     paths = sorted((ROOT / "kframe" / "plugin").glob("*.py"))
-    modules = [module_name(path).removesuffix(".__init__") for path in paths if path.stem != "commands"]
+    modules = [module_name(path).removesuffix(".__init__") for path in paths if path.stem not in ("commands", "fleet")]
     assert len(modules) > 10
     assert optional_packages(f"import {', '.join(modules)}") == set()
     assert optional_packages("import kframe.plugin.commands") == {"click"}
+    assert optional_packages("import kframe.plugin.fleet") == {"pyarrow"}
 
 
 def optional_packages(statement: str) -> set[str]:

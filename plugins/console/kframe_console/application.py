@@ -124,7 +124,7 @@ def application(
         content = {"number": reading.number, "read_at": reading.read_at.isoformat(), "problem": source.problem}
         return json_response({"schema": "kframe.console-reading/v1", **content})
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *(_route(page, console) for page in pages),
             Route("/reading", newest, methods=["GET"]),
@@ -137,6 +137,8 @@ def application(
         exception_handlers={HTTPException: _http_error, KframeError: _kframe_error},
         lifespan=lifespan,
     )
+    app.state.pages = pages
+    return app
 
 
 def _route(page: Page, console: Console) -> Route:
@@ -222,5 +224,5 @@ def _error(request: Request, status: int, message: str, parameter: str | None) -
     accepted = request.headers.get("accept", "*/*")
     if request.query_params.get(FORMAT, "html") != "html" or not ("text/html" in accepted or "*/*" in accepted):
         return json_response({"schema": ERROR_SCHEMA, "error": message, "parameter": parameter}, status)
-    navigation = tuple(page for page in PAGES if page.in_navigation)
+    navigation = tuple(page for page in request.app.state.pages if page.in_navigation)
     return html_response("error.html", status, navigation=navigation, message=message, status=status)

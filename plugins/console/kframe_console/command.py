@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kframe.plugin.live import ClusterHistory
     from kframe_console.launch import LaunchOptions, ListenAddress
     from kframe_console.pages.page import Page
+    from kframe_console.plans.session import Sizes
     from kframe_console.sources.controllers import Controllers
     from kframe_console.sources.reading import ClusterSource
 
@@ -181,10 +182,11 @@ def command(
 ) -> None:
     """Show a cluster in the browser: its brokers, topics and partitions, and why each partition has its leader.
 
-    SOURCE is a snapshot, a dump or output of Kafka's tools, or metadata.log.dir of a KRaft node, with all of its
-    history; or a live cluster, by zookeeper://HOST:PORT[/chroot] with --config, or with --command-config
-    kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only read, unless --allow-execute lets
-    users execute plans: each is confirmed, logged, and recorded in a journal beside the audit log.
+    SOURCE is a snapshot, a dump or output of Kafka's tools; a fleet, the folder that kframe spark ingest wrote; or
+    metadata.log.dir of a KRaft node, with all of its history. A live cluster is zookeeper://HOST:PORT[/chroot] with
+    --config, or with --command-config kafka://HOST:PORT[,HOST:PORT]... or kraft://HOST:PORT[,HOST:PORT]... It is only
+    read, unless --allow-execute lets users execute plans: each is confirmed, logged, and recorded in a journal beside
+    the audit log.
 
     With --metrics and no SOURCE, or http://HOST:PORT as SOURCE, the only page is that of the running controllers.
 
@@ -205,7 +207,7 @@ def command(
     shown = _shown(opened, watched)
     sizes = sizes_of(weights)
     if opened is not None and weights is not None:
-        sizes(opened.reading("").snapshot)  # An unusable file is refused now, not by the first plan.
+        _check_sizes(opened, sizes)
     executions = executions_of(launch, source, command_config, plugins)
     app = application(
         shown.source,
@@ -222,6 +224,15 @@ def command(
         _serve(app, shown.source.name, launch, address, browser)
     finally:
         audit.close()
+
+
+def _check_sizes(opened: ClusterSource, sizes: Sizes) -> None:
+    """Refuse unusable sizes now, not by the first plan. Raises InputError, and UsageError for those of a fleet."""
+    from kframe_console.sources.fleet import FleetSource
+
+    if isinstance(opened, FleetSource):
+        raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
+    sizes(opened.reading("").snapshot)
 
 
 def _serve(app: Starlette, name: str, launch: LaunchOptions, address: ListenAddress, browser: bool) -> None:
@@ -261,9 +272,10 @@ class _Shown(NamedTuple):
 def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
     """What a console of a source shows, or one of a demo, or of controllers alone. Raises ConfigError."""
     from kframe_console.pages import live
-    from kframe_console.routes import PAGES
+    from kframe_console.routes import FLEET_PAGES, PAGES
     from kframe_console.sources.controllers import ServedControllers
     from kframe_console.sources.demo.start import demo_source
+    from kframe_console.sources.fleet import FleetSource
     from kframe_console.sources.no_cluster import no_cluster
 
     if watched.demo is not None:
@@ -272,7 +284,7 @@ def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
     controllers = ServedControllers(watched.metrics) if watched.metrics else None
     if opened is None:
         return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.live_page, path="/"),), controllers)
-    return _Shown(opened, PAGES, controllers)
+    return _Shown(opened, FLEET_PAGES if isinstance(opened, FleetSource) else PAGES, controllers)
 
 
 def _opened(
@@ -286,7 +298,11 @@ def _opened(
 
     Raises UsageError, InputError, and for a live cluster StoreError.
     """
+    from kframe.plugin import InputError
+    from kframe.plugin.fleet import is_fleet
+    from kframe.plugin.live import GroupedCluster
     from kframe.plugin.snapshot import open_history
+    from kframe_console.sources.fleet import FleetSource
     from kframe_console.sources.live import LiveSource, reader_of
     from kframe_console.sources.logged import LoggedSource
     from kframe_console.sources.saved import SavedSource
@@ -294,9 +310,15 @@ def _opened(
     if is_url(source):
         cluster, located = opened_cluster(source, *configs, plugins)
         with progress("reading", awaited=awaited(source)), located:
-            return LiveSource(source, reader_of(cluster), reading.complete, interval_s)
+            groups = cluster if isinstance(cluster, GroupedCluster) else None
+            return LiveSource(source, reader_of(cluster), reading.complete, interval_s, groups)
     if any(configs):
         raise click.UsageError("--config and --command-config are for the URL of a live cluster")
+
+    if isinstance(source, Path) and is_fleet(source):
+        return FleetSource(source, reading.complete)
+    if isinstance(source, Path) and source.is_file() and source.suffix == ".parquet":
+        raise InputError(str(source), "a Parquet file", "a fleet: the folder that kframe spark ingest wrote")
 
     def history() -> ClusterHistory | None:
         return open_history(source, reading.source_format)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kframe_console.pages import (
     brokers,
+    clusters,
     executions,
+    groups,
     live,
     overview,
     partition,
@@ -25,13 +28,36 @@ from kframe_console.pages import (
 )
 from kframe_console.pages.page import Page
 
-_NAVIGATION: Final = (overview, brokers, topics, partitions, live, whatif, sweep, restarts, plans)
-_FURTHER: Final = (topic, partition, sweep_heat, plan_comparison, plan, plan_stages)
-_EXECUTIONS: Final = (executions, plan_execution)
-_BY_NAME: Final[dict[str, Page]] = {
-    value.name: value
-    for module in (*_NAVIGATION, *_FURTHER, *_EXECUTIONS)
-    for value in vars(module).values()
-    if isinstance(value, Page)
-}
-PAGES: Final = tuple(_BY_NAME.values())
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    brokers.PAGE,
+    topics.topics_page,
+    partitions.partitions_page,
+    live.live_page,
+    topic.PAGE,
+    partition.PAGE,
+    groups.PAGE,
+    whatif.whatif_page,
+    whatif.changed_partitions_page,
+    sweep.sweep_page,
+    sweep.failures_page,
+    sweep_heat.heat_page,
+    restarts.restarts_page,
+    plans.plans_page,
+    plans.new_page,
+    plan_comparison.comparison_page,
+    plan.plan_page,
+    plan.file_page,
+    plan.moves_page,
+    plan_stages.stages_page,
+    plan_stages.stage_page,
+    plan_execution.preview_page,
+    plan_execution.begin_page,
+    executions.list_page,
+    executions.execution_page,
+    executions.goal_page,
+    executions.change_page,
+    live.demo_page,
+)
+#: The pages of a fleet: the first one lists its clusters.
+FLEET_PAGES: Final = (clusters.PAGE, replace(overview.PAGE, path="/overview"), *PAGES[1:])

@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 
 from kframe.plugin import StoreError
 from kframe.plugin.admin import ClusterDescription
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.plans import ExecutionState, read_journal
 from kframe.plugin.snapshot import Snapshot
 from tests.plans.embedded_admin import EmbeddedAdmin
@@ -69,6 +69,7 @@ class LiveSource:
     is_live: bool = True
     problem: str | None = None
     history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
     points: tuple[HistoryPoint, ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 import pyarrow.parquet
 import pytest
 from hypothesis import given
@@ -21,11 +22,12 @@ from kframe_console.routes import PAGES
 from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
+from kframe.plugin import InputError
 from kframe.plugin.snapshot import Snapshot, broker_rows, summary_record
 from kframe.plugin.whatif import WhatIf
 from verification.support.properties import examples
 
-TABLES = [page for page in PAGES if isinstance(page, TablePage) and page.name != "plan-moves"]
+TABLES = [page for page in PAGES if isinstance(page, TablePage) and page.name not in ("plan-moves", "groups")]
 
 
 def plain(value: object) -> Any:
@@ -229,3 +231,34 @@ def test_no_query_is_an_error_in_kframe(source: str, request: pytest.FixtureRequ
             assert "Traceback" not in response.text
 
         check()
+
+
+def test_bytes_are_sums_of_the_sizes(snapshot: Snapshot) -> None:
+    sizes = np.arange(len(snapshot), dtype=np.int64)
+    expected = dict.fromkeys((broker.broker_id for broker in snapshot.brokers), 0)
+    for row, size in enumerate(sizes.tolist()):
+        for broker_id in snapshot.partitions.replicas[row].tolist():
+            expected[broker_id] += size
+    with TestClient(application(SavedSource.of(snapshot), sizes=lambda _: sizes), base_url="http://localhost") as sized:
+        rows = sized.get("/brokers?format=json&sort=-bytes").json()["rows"]
+        content = sized.get("/?format=json").json()
+        page = sized.get("/").text
+    assert {row["broker_id"]: row["bytes"] for row in rows} == expected
+    assert [row["bytes"] for row in rows] == sorted(expected.values(), reverse=True)
+    present = [expected[broker.broker_id] for broker in snapshot.brokers if broker.registered is not False]
+    skew = round(max(present) / (sum(present) / len(present)), 3)
+    assert content["bytes"] == {"total": sum(expected.values()), "skew": skew, "problem": None}
+    assert "byte skew" in page
+
+
+def test_unknown_and_unusable_sizes_are_told_apart(client: TestClient, snapshot: Snapshot) -> None:
+    assert client.get("/?format=json").json()["bytes"] is None
+    assert "bytes" not in client.get("/brokers?format=json").json()["rows"][0]
+
+    def unusable(_snapshot: Snapshot) -> None:
+        raise InputError("sizes.csv", "no bytes of t-0", "each partition of the snapshot")
+
+    with TestClient(application(SavedSource.of(snapshot), sizes=unusable), base_url="http://localhost") as other:
+        assert "found no bytes of t-0" in other.get("/?format=json").json()["bytes"]["problem"]
+        assert "found no bytes of t-0" in other.get("/").text
+        assert other.get("/brokers").status_code == 200

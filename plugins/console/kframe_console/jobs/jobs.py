@@ -136,6 +136,11 @@ class Jobs:
             self._ended.move_to_end(key)
             return job.result
 
+    def drop(self, key: Hashable) -> None:
+        """Forget an ended job, so that the next request computes its result again."""
+        with self._lock:
+            self._ended.pop(key, None)
+
     def results(self) -> list[Any]:
         """All results that are retained, the last used first."""
         with self._lock:

@@ -7,9 +7,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kframe.plugin.snapshot import SnapshotBroker, SummaryRecord, broker_rows, summary_record
+from kframe.plugin.snapshot import BrokerBytes, SummaryRecord, summary_record
+from kframe_console.pages.brokers import BrokerRow, brokers_with_bytes, known_bytes
 from kframe_console.pages.page import ContentPage, NoParameters, PageContext
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterChanges
 
 
 class RackContent(Struct):
@@ -18,15 +19,24 @@ class RackContent(Struct):
     rack: str | None
     leaders: int | None
     replicas: int | None
-    brokers: list[SnapshotBroker]
+    brokers: list[BrokerRow]
+
+
+class BytesContent(Struct):
+    """The bytes of all replicas, and their skew as in the summary. ``problem`` says why sizes cannot be used."""
+
+    total: int | None
+    skew: float | None
+    problem: str | None = None
 
 
 class OverviewContent(Struct):
-    """A cluster at a glance. ``changes`` is null if nothing is known from before."""
+    """A cluster at a glance. ``changes`` is null if nothing is known from before, ``bytes`` without sizes."""
 
     summary: SummaryRecord
     racks: list[RackContent]
     changes: ClusterChanges | None
+    bytes: BytesContent | None
 
 
 def overview_content(context: PageContext, _parameters: NoParameters) -> OverviewContent:
@@ -40,19 +50,26 @@ def _overview(context: PageContext) -> OverviewContent:
         msgspec.convert(summary_record(context.reading.snapshot, context.reading.summary), SummaryRecord),
         racks_content(context),
         context.source.changes(context.reading),
+        _bytes_content(known_bytes(context)),
     )
+
+
+def _bytes_content(known: BrokerBytes | str | None) -> BytesContent | None:
+    if isinstance(known, BrokerBytes):
+        return BytesContent(int(known.by_broker.sum()), known.skew)
+    return None if known is None else BytesContent(None, None, known)
 
 
 def racks_content(context: PageContext) -> list[RackContent]:
     """The brokers of the reading by rack."""
     reading = context.reading
     size = 1_000 * len(reading.snapshot.brokers)
-    return context.cache.get((reading.number, "racks"), lambda: _racks(reading), lambda _: size)
+    return context.cache.get((reading.number, "racks"), lambda: _racks(context), lambda _: size)
 
 
-def _racks(reading: Reading) -> list[RackContent]:
-    racks: dict[str | None, list[SnapshotBroker]] = {}
-    for broker in broker_rows(reading.snapshot, reading.loads):
+def _racks(context: PageContext) -> list[RackContent]:
+    racks: dict[str | None, list[BrokerRow]] = {}
+    for broker in brokers_with_bytes(context):
         racks.setdefault(broker.rack, []).append(broker)
     return [
         RackContent(

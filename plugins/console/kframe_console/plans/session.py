@@ -117,7 +117,7 @@ class Plans:
 
     def __init__(self, jobs: Jobs, sizes: Sizes) -> None:
         self._jobs = jobs
-        self._sizes = sizes
+        self.sizes: Final = sizes
 
     def stored(self) -> list[StoredPlan]:
         """The plans that are retained, the last used first."""
@@ -195,11 +195,11 @@ class Plans:
     def check(self, reading: Reading, texts: Mapping[str, str]) -> PlanRequest:
         """The request of these texts. Known sizes are balanced, unless a goal has its own. Raises InputError."""
         request = GOALS.request(texts)
-        return PlanRequest(**request, weights=None if request.get("goal") else self._sizes(reading.snapshot))
+        return PlanRequest(**request, weights=None if request.get("goal") else self.sizes(reading.snapshot))
 
     def _stages(self, reading: Reading, stored: StoredPlan, request: Mapping[str, Any]) -> StageManifest:
         checked = resolve_plan(stored.plan, reading.snapshot)
-        return stage_plan(checked, StageRequest(**request, weights=self._sizes(reading.snapshot))).manifest
+        return stage_plan(checked, StageRequest(**request, weights=self.sizes(reading.snapshot))).manifest
 
 
 def request_texts(query: str) -> dict[str, str]:

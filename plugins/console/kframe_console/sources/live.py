@@ -10,7 +10,15 @@ from typing import Final, Protocol
 
 from kframe.plugin import ParameterError
 from kframe.plugin.kraft import ClusterMetadata, replay
-from kframe.plugin.live import ClusterHistory, CommittedLog, Difference, HistoryPoint, LiveCluster, LoggedCluster
+from kframe.plugin.live import (
+    ClusterHistory,
+    CommittedLog,
+    Difference,
+    GroupedCluster,
+    HistoryPoint,
+    LiveCluster,
+    LoggedCluster,
+)
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.differences import differences_between
@@ -112,8 +120,14 @@ class LiveSource:
     points: tuple[HistoryPoint, ...] = ()
 
     def __init__(
-        self, name: str, reader: LiveReader, complete: Callable[[Snapshot], Snapshot], interval_s: float
+        self,
+        name: str,
+        reader: LiveReader,
+        complete: Callable[[Snapshot], Snapshot],
+        interval_s: float,
+        groups: GroupedCluster | None = None,
     ) -> None:
+        self.groups = groups
         self.name = name
         self._reader = reader
         self._complete = complete

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from kframe.plugin import ParameterError, SnapshotError
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterChanges, Reading
 from kframe_console.sources.refresh import Refresher
+from kframe_console.sources.retained import RetainedReadings
 
-#: Positions whose clusters are retained, and positions to choose from.
-_RETAINED: Final = 4
+#: Positions to choose from.
 _POINTS_MAX: Final = 500
 _CHANGES: Final = timedelta(hours=1)
 
@@ -28,6 +25,8 @@ class LoggedSource:
     ``complete`` adds what users state of every snapshot. With ``reopen`` the history is opened again, and its end is
     read, when the files in ``folder`` have changed; pages then have the new end, and have not waited for it.
     """
+
+    groups: GroupedCluster | None = None
 
     def __init__(
         self,
@@ -46,9 +45,7 @@ class LoggedSource:
         self._reopen = reopen
         self._files = _sizes(folder)
         self._refresher = Refresher(self.refresh, interval_s)
-        self._readings: OrderedDict[int, Reading] = OrderedDict()
-        self._lock = Lock()
-        self._numbers = count(1)
+        self._readings = RetainedReadings()
         self._newest = self._at(history, history.point("end")).prepare()
 
     @property
@@ -69,8 +66,7 @@ class LoggedSource:
         history = self._reopen()
         if history is not None:
             points = history.points(_POINTS_MAX)
-            with self._lock:  # A node may have replaced records that were not committed.
-                self._readings.clear()
+            self._readings.clear()  # A node may have replaced records that were not committed.
             newest = self._at(history, history.point("end")).prepare()
             self.history, self.points, self._newest = history, points, newest
         self._files = files
@@ -106,17 +102,10 @@ class LoggedSource:
         self._refresher.close()
 
     def _at(self, history: ClusterHistory, point: HistoryPoint) -> Reading:
-        with self._lock:
-            if point.end in self._readings:
-                self._readings.move_to_end(point.end)
-                return self._readings[point.end]
-        snapshot = self._complete(history.snapshot(point))
-        with self._lock:
-            reading = Reading(next(self._numbers), snapshot, time_of(point), point)
-            reading = self._readings.setdefault(point.end, reading)
-            while len(self._readings) > _RETAINED:
-                self._readings.popitem(last=False)
-            return reading
+        def read(number: int) -> Reading:
+            return Reading(number, self._complete(history.snapshot(point)), time_of(point), point)
+
+        return self._readings.get(point.end, read)
 
 
 def time_of(point: HistoryPoint) -> datetime:

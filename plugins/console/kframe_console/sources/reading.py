@@ -12,9 +12,11 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint
+from kframe.plugin.live import ClusterHistory, Difference, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Conditions, Loads, Snapshot, Summary, conditions_of, loads_of, summarize
 
+#: The number of a reading of no cluster: a source of several clusters has it until one of them is chosen.
+NO_CLUSTER: Final = 0
 #: Most changes that a summary lists.
 EXAMPLES_MAX: Final = 50
 
@@ -28,6 +30,8 @@ class Reading:
     read_at: datetime
     point: HistoryPoint | None = None
     """Its position in the history, if the source has one."""
+    cluster: str | None = None
+    """The name of the cluster, if the source has several."""
 
     @property
     def conditions(self) -> Conditions:
@@ -97,6 +101,10 @@ class ClusterSource(Protocol):
     @property
     def history(self) -> ClusterHistory | None:
         """The history of the cluster, if it has one."""
+
+    @property
+    def groups(self) -> GroupedCluster | None:
+        """The cluster that knows its consumer groups; None if the source does not."""
 
     @property
     def points(self) -> Sequence[HistoryPoint]:

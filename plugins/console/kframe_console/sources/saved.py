@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kframe.plugin import ParameterError
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterChanges, Reading
@@ -21,6 +21,7 @@ class SavedSource:
     is_live: bool = False
     problem: str | None = None
     history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
     points: tuple[HistoryPoint, ...] = ()
 
     @staticmethod

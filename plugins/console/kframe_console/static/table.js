@@ -75,7 +75,7 @@ function linkCells() {
     const link = document.createElement("a");
     link.href = target.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(row[name]));
     const at = new URLSearchParams(location.search).get("at");
-    if (at) link.href += `${target.includes("?") ? "&" : "?"}at=${encodeURIComponent(at)}`;
+    if (at && !/[?&]at=/.test(target)) link.href += `${target.includes("?") ? "&" : "?"}at=${encodeURIComponent(at)}`;
     link.textContent = cell.textContent;
     cell.replaceChildren(link);
   }

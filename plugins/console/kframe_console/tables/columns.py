@@ -119,6 +119,19 @@ class DecimalColumn(NumericColumn):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CountColumn(DecimalColumn):
+    """One whole number a row; NaN is unknown."""
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None if math.isnan(number) else int(number) for number in self.numbers[rows].tolist()]
+
+    def arrow_column(self, rows: NDArray[Any]) -> Any:
+        """See DataColumn."""
+        return pa.array(self.values(rows), pa.int64())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NamedColumn:
     """One name a row: ``index`` (n,) into ``names``; -1 is unknown. Filters evaluate over the names, not the rows."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final, get_args
 
 import msgspec
 import numpy as np
@@ -14,8 +14,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Bool, Int32
-from kframe_console.tables.columns import DataColumn, NamedColumn, NumericColumn
+from kframe_console.tables.columns import CountColumn, DataColumn, DecimalColumn, NamedColumn, NumericColumn
 from kframe_console.tables.table import ColumnTable
+
+_COLUMNS: Final = {int: CountColumn, float: DecimalColumn}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +65,17 @@ def record_table(key: Hashable, records: Iterable[Struct], columns: Sequence[str
     rows: list[Mapping[str, Any]] = [msgspec.to_builtins(record) for record in records]
     names = [name for name in columns if not rows or name in rows[0]]
     return ColumnTable(key, {name: _column([row.get(name) for row in rows]) for name in names}, len(rows))
+
+
+def figures_table(key: Hashable, records: Sequence[Struct], row: type[Struct]) -> ColumnTable:
+    """The table of records of type ``row``, whose fields are texts, whole numbers or decimals; each may be unknown."""
+    columns: dict[str, DataColumn] = {}
+    for field in msgspec.structs.fields(row):
+        values = [getattr(record, field.name) for record in records]
+        kinds = [_COLUMNS[kind] for kind in (field.type, *get_args(field.type)) if kind in _COLUMNS]
+        numbers = [np.nan if value is None else value for value in values] if kinds else []
+        columns[field.name] = kinds[0](np.array(numbers, np.float64)) if kinds else NamedColumn.of(values)
+    return ColumnTable(key, columns, len(records))
 
 
 def object_text(value: object) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from kframe.plugin import InputError, Int32, duration_text
+from kframe.plugin import InputError, Int32, ParameterError, duration_text
 from kframe.plugin.pages import environment
 from kframe.plugin.plans import TEMPLATES as PLAN_TEMPLATES
 from kframe_console.pages.page import (
@@ -29,6 +29,7 @@ from kframe_console.pages.page import (
 )
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.logged import time_of
+from kframe_console.sources.reading import NO_CLUSTER
 from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
 from kframe_console.tables.table import ColumnTable
 from kframe_console.web.formats import csv_blocks, parquet_blocks
@@ -91,6 +92,8 @@ class View:
 def page_response(view: View, context: PageContext, format_name: str) -> Response:
     """The page of ``view``. Raises InputError for parameters that it cannot answer."""
     page, own = view.page, {name: text for name, text in view.parameters.items() if name != AT and text.strip()}
+    if context.reading.number == NO_CLUSTER and page.path != "/":
+        raise ParameterError(AT, "no cluster", "the name of a cluster of the fleet")
     if isinstance(page, TablePage):
         response = _table_response(view, page, context, own, format_name)
     else:

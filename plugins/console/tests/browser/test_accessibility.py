@@ -45,8 +45,8 @@ ADDRESSES: Final = {
     "plan-execution": ("healthy", "/plans/PLAN/execute"),
     "executions": ("healthy", "/executions"),
 }
-#: Pages without a case: a file, and pages of an execution, which needs brokers.
-WITHOUT: Final = {"plan-file", "execution", "execution-goal"}
+#: Pages without a case: a file, and pages of an execution or of consumer groups, which need brokers.
+WITHOUT: Final = {"plan-file", "execution", "execution-goal", "groups"}
 PAGE_CASES: Final = pytest.mark.parametrize("case", ADDRESSES.values(), ids=ADDRESSES)
 
 

@@ -17,10 +17,11 @@ from typing import Any, Final, NoReturn
 from kframe.plugin import ConfigError, ErrorCode, StoreError
 from kframe.plugin.admin import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 from kframe.plugin.cluster import TopicPartition
-from kframe.plugin.live import ClusterStatus, Progress, ignore_progress, listener_addresses
+from kframe.plugin.live import ClusterStatus, Progress, TopicGroups, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import CaptureFacts, Snapshot
 from kframe_kafka_wire.admin.broker_requests import DESCRIBE_CONFIGS, values_from
 from kframe_kafka_wire.admin.client import AdminClient, AdminRequestRefused, described_partition
+from kframe_kafka_wire.admin.groups import topic_groups
 from kframe_kafka_wire.connections.node import METADATA, bootstrap_addresses
 from kframe_kafka_wire.listeners.security import ListenerSecurity, client_security
 from kframe_kafka_wire.protocol.errors import error_of
@@ -67,7 +68,7 @@ def open_cluster(url: str, config: Mapping[str, str]) -> KafkaCluster:
 
 
 class KafkaCluster:
-    """Implements ``kframe.ports.live_cluster.LiveCluster``, except what needs ZooKeeper."""
+    """Implements ``LiveCluster``, except what needs ZooKeeper, and ``GroupedCluster``."""
 
     def __init__(self, url: str, addresses: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
         """Does not connect. Raises ConfigError."""
@@ -88,6 +89,11 @@ class KafkaCluster:
         """Read everything that brokers report, write nothing."""
         with closing(AdminClient(self._addresses, self._security)) as client:
             return capture(client, self._url, self._security.protocol, progress)
+
+    def topic_groups(self, topic: str, progress: Progress = ignore_progress) -> TopicGroups:
+        """See ``GroupedCluster.topic_groups``."""
+        with closing(AdminClient(self._addresses, self._security)) as client:
+            return topic_groups(client, topic, progress)
 
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
         """Read everything that brokers report; see ``LiveCluster.status``. ``quick`` makes no difference."""

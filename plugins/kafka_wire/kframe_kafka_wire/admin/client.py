@@ -186,7 +186,7 @@ class AdminClient:
         listed: dict[int, tuple[LogDirectory, ...]] = {}
         for broker_id in broker_ids:
             try:
-                listed[broker_id] = directories_of(self._ask_broker(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
+                listed[broker_id] = directories_of(self.ask_broker(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
             except StoreError:
                 continue
         return listed
@@ -198,7 +198,7 @@ class AdminClient:
         codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
         for broker_id, by_partition in paths.items():
             try:
-                response = self._ask_broker(broker_id, ALTER_LOG_DIRS, move_request(by_partition))
+                response = self.ask_broker(broker_id, ALTER_LOG_DIRS, move_request(by_partition))
                 codes[broker_id] = move_codes(response)
             except BrokerUnreachable:
                 codes[broker_id] = dict.fromkeys(by_partition, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -215,9 +215,9 @@ class AdminClient:
             if broker_id is None:
                 yield lambda api_key, fields: self.ask(api_key, **fields), part
             else:
-                yield partial(self._ask_broker, broker_id), part
+                yield partial(self.ask_broker, broker_id), part
 
-    def _ask_broker(self, broker_id: int, api_key: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def ask_broker(self, broker_id: int, api_key: int, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The response of a broker. The address of one that is not known yet is looked up first."""
         if broker_id not in self._brokers.addresses:
             response = self.ask(METADATA, topics=[], allow_auto_topic_creation=False)

@@ -12,7 +12,7 @@ from typing import Final
 
 from kframe.plugin import KframeError, ParameterError
 from kframe.plugin.cluster import ElectionType
-from kframe.plugin.live import ClusterHistory, HistoryPoint
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.controllers import ControllerReading
 from kframe_console.sources.demo.cluster import DemoCluster
@@ -37,6 +37,7 @@ class DemoSource:
 
     is_live: Final = True
     history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
     points: tuple[HistoryPoint, ...] = ()
 
     def __init__(self, cluster: DemoCluster, partitions: int, step_s: float = _STEP_S) -> None:

@@ -1,0 +1,72 @@
+"""A fleet on Parquet. The position of a reading is the name of its cluster; only clusters that are shown are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kframe.plugin import ParameterError, SnapshotError
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.fleet import ClusterInput, records
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
+from kframe.plugin.settings import nearest, short_repr
+from kframe.plugin.snapshot import Snapshot
+from kframe_console.sources.reading import NO_CLUSTER, ClusterChanges, Reading
+from kframe_console.sources.retained import RetainedReadings
+
+
+class FleetSource:
+    """The clusters of a folder that ``kframe spark ingest`` wrote. ``complete`` adds what users state of each.
+
+    Raises InputError for a folder that is no fleet.
+    """
+
+    is_live = False
+    problem: str | None = None
+    history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
+    points: tuple[HistoryPoint, ...] = ()
+
+    def __init__(self, root: Path, complete: Callable[[Snapshot], Snapshot]) -> None:
+        self.name = str(root)
+        self._root = root
+        self._complete = complete
+        self._records = {record.cluster: record for record in records(root)}
+        self._readings = RetainedReadings()
+        self._none = Reading(NO_CLUSTER, Snapshot.from_cluster(ClusterState()), datetime.now(UTC))
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The names of all clusters, ascending."""
+        return tuple(self._records)
+
+    def snapshot(self, cluster: str) -> Snapshot:
+        """A cluster, read now from its own files. Raises InputError for unusable ones, and for a rejected cluster."""
+        record = self._records[cluster]
+        if record.rejected is not None:
+            raise SnapshotError(f"cluster {cluster}", record.rejected, "a source that kframe spark ingest accepts")
+        return self._complete(ClusterInput.of_record(self._root, record).snapshot())
+
+    def reading(self, at: str) -> Reading:
+        """A cluster by its name; a reading of no cluster without one. Raises InputError."""
+        cluster = at.strip()
+        if not cluster:
+            return self._none
+        if cluster not in self._records:
+            raise ParameterError("at", short_repr(cluster), nearest(cluster, self.clusters))
+
+        def read(number: int) -> Reading:
+            return Reading(number, self.snapshot(cluster), datetime.now(UTC), cluster=cluster).prepare()
+
+        return self._readings.get(cluster, read)
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """None: no other reading of a cluster is known."""
+        return None
+
+    def start(self) -> None:
+        """See ClusterSource."""
+
+    def close(self) -> None:
+        """See ClusterSource."""

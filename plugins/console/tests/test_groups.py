@@ -1,0 +1,138 @@
+"""The consumer groups of a topic: from a cluster that knows them, and from sources that do not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kframe_console.application import application
+from kframe_console.pages import groups
+from kframe_console.sources.live import LiveSource
+from starlette.testclient import TestClient
+
+from kframe.plugin import StoreError
+from kframe.plugin.live import GroupPartition, Progress, TopicGroups, ignore_progress
+from kframe.plugin.snapshot import Snapshot
+
+
+class FakeGroups:
+    """A cluster whose topics have one group."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.may_respond = threading.Event()
+        self.may_respond.set()
+        self.failure: StoreError | None = None
+
+    def topic_groups(self, topic: str, progress: Progress = ignore_progress) -> TopicGroups:
+        self.requests += 1
+        assert self.may_respond.wait(30)
+        if self.failure is not None:
+            raise self.failure
+        rows = [
+            GroupPartition("billing", "Stable", 2, 0, 90, 100, "app /h"),
+            GroupPartition("x", "", 0, 1, None, None, None),
+        ]
+        return TopicGroups(rows, ["groups of broker 3: it does not respond"])
+
+
+class Reader:
+    """A reader of a cluster that stays as it is."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot: Snapshot | None = snapshot
+
+    def read(self) -> Snapshot | None:
+        snapshot, self.snapshot = self.snapshot, None
+        return snapshot
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def cluster() -> FakeGroups:
+    return FakeGroups()
+
+
+@pytest.fixture
+def browser(cluster: FakeGroups, kraft_snapshot: Snapshot) -> Iterator[TestClient]:
+    source = LiveSource("kafka://b:9092", Reader(kraft_snapshot), lambda snapshot: snapshot, 3600, cluster)
+    with TestClient(application(source), base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture
+def topic(kraft_snapshot: Snapshot) -> str:
+    return kraft_snapshot.topics.names[0]
+
+
+def rows(client: TestClient, **parameters: str) -> list[dict[str, Any]]:
+    response = client.get("/groups", params={"format": "json", **parameters})
+    assert response.status_code == 200, response.text
+    return list(response.json()["rows"])
+
+
+def test_groups_have_states_members_and_lags(browser: TestClient, topic: str) -> None:
+    problem, billing, other = rows(browser, topic=topic)
+    assert problem["problem"] == "groups of broker 3: it does not respond"
+    assert billing == {
+        "group": "billing", "state": "Stable", "members": 2, "partition": 0, "lag": 10, "committed": 90, "end": 100,
+        "client": "app /h", "problem": None,
+    }  # fmt: skip
+    assert (other["lag"], other["committed"]) == (None, None)
+    assert [row["group"] for row in rows(browser, topic=topic, lag=">5")] == ["billing"]
+    assert [row["group"] for row in rows(browser, topic=topic, partition="1")] == ["x"]
+    assert topic in browser.get("/groups", params={"topic": topic}).text
+
+
+def test_topic_and_partition_link_to_their_groups(browser: TestClient, cluster: FakeGroups, topic: str) -> None:
+    assert f'href="/groups?topic={topic}"' in browser.get(f"/topics/{topic}").text
+    assert f'href="/groups?topic={topic}&amp;partition=0"' in browser.get(f"/topics/{topic}/0").text
+    assert cluster.requests == 0
+
+
+def test_page_shows_progress_while_brokers_are_asked(browser: TestClient, cluster: FakeGroups, topic: str) -> None:
+    cluster.may_respond.clear()
+    try:
+        assert browser.get("/groups", params={"topic": topic}).status_code == 202
+        assert browser.get("/topics").status_code == 200
+    finally:
+        cluster.may_respond.set()
+    assert len(rows(browser, topic=topic)) == 3
+    assert cluster.requests == 1
+
+
+def test_brokers_are_asked_again_after_a_while(
+    browser: TestClient, cluster: FakeGroups, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows(browser, topic=topic)
+    monkeypatch.setattr(groups, "_VALID", timedelta(0))
+    rows(browser, topic=topic)
+    assert cluster.requests >= 2
+
+
+def test_failure_is_shown_and_tried_again(browser: TestClient, cluster: FakeGroups, topic: str) -> None:
+    cluster.failure = StoreError("no controller can be reached")
+    response = browser.get("/groups", params={"topic": topic, "format": "json"})
+    assert (response.status_code, response.json()["error"]) == (502, "no controller can be reached")
+    cluster.failure = None
+    assert len(rows(browser, topic=topic)) == 3
+
+
+@pytest.mark.parametrize("name, status", [("none", 400), ("", 400)])
+def test_unknown_topic_is_refused(browser: TestClient, name: str, status: int) -> None:
+    response = browser.get("/groups", params={"topic": name, "format": "json"})
+    assert (response.status_code, response.json()["parameter"]) == (status, "topic")
+
+
+def test_other_sources_say_that_they_do_not_know(client: TestClient, snapshot: Snapshot) -> None:
+    name = snapshot.topics.names[0]
+    for path in (f"/topics/{name}", f"/topics/{name}/0"):
+        assert "This source does not know which consumer groups depend on it" in client.get(path).text
+    response = client.get("/groups", params={"topic": name, "format": "json"})
+    assert response.status_code == 400
+    assert "consumer groups: found a source that does not show them, expected kafka://" in response.json()["error"]
