@@ -30,6 +30,9 @@ class LogBatches(Protocol):
     def headers(self) -> Iterator[BatchHeader]:
         """Iterate over their headers."""
 
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """Iterate over the batches after the first ``count``, which have ``size`` bytes together."""
+
 
 class ListedBatches(tuple[RecordBatch, ...]):
     """Batches in memory."""
@@ -39,6 +42,10 @@ class ListedBatches(tuple[RecordBatch, ...]):
     def headers(self) -> Iterator[BatchHeader]:
         """See ``LogBatches.headers``."""
         return (batch.header for batch in self)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``."""
+        return iter(self[count:])
 
 
 NO_BATCHES: Final = ListedBatches()
@@ -62,6 +69,13 @@ class SegmentBatches:
         """See ``LogBatches.headers``."""
         for file, position, end in self._ranges:
             yield from file.headers(position, end)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``. The bytes before are not read."""
+        for file, position, end in self._ranges:
+            skipped = min(size, end - position)
+            size -= skipped
+            yield from file.batches(position + skipped, end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from kframe.plugin import counted
@@ -104,6 +105,10 @@ class _DumpBatches:
     def headers(self) -> Iterator[BatchHeader]:
         """See ``LogBatches.headers``."""
         return (batch.header for batch in self)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``. The lines before are read, too."""
+        return islice(self, count, None)
 
 
 class _DumpReader:

@@ -9,13 +9,13 @@ from typing import Any
 from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint, HistoryRecord, LeaderCause
 from kframe.plugin.snapshot import Snapshot
 from kframe_kraft.errors import LogError
-from kframe_kraft.replay.image import Timeline
 from kframe_kraft.sources.paths import NodeSource, read_source
 from kframe_kraft.sources.snapshots import snapshot_of
 from kframe_kraft.time_travel.causes import leader_cause
 from kframe_kraft.time_travel.differences import differences
 from kframe_kraft.time_travel.entries import EntryFilter, EntryLister
-from kframe_kraft.time_travel.positions import end_of, time_before
+from kframe_kraft.time_travel.positions import BatchIndex
+from kframe_kraft.time_travel.timelines import RetainedTimelines
 
 
 def open_history(path: Any) -> ClusterHistory | None:
@@ -28,20 +28,18 @@ def open_history(path: Any) -> ClusterHistory | None:
 
 
 class MetadataHistory:
-    """The log of a node. Each call reads the files for itself, so threads share nothing."""
+    """The log of a node. Calls share the index of its batches, and copies of clusters at some offsets."""
 
     def __init__(self, source: NodeSource, name: str) -> None:
         self._source = source
         self._name = name
+        self._index = BatchIndex(source.history)
+        self._timelines = RetainedTimelines(source.history, self._index)
 
     def points(self, count_max: int) -> Sequence[HistoryPoint]:
         """See ClusterHistory. Positions are the ends of batches of data."""
         history = self._source.history
-        points = [
-            HistoryPoint(header.next_offset, header.max_timestamp)
-            for header in history.log.batches.headers()
-            if not header.is_control
-        ]
+        points = self._index.points()
         if history.snapshot is not None or not points:
             points.insert(0, self._point(history.snapshot_id.offset))
         if len(points) <= count_max:
@@ -50,16 +48,16 @@ class MetadataHistory:
 
     def point(self, position: str) -> HistoryPoint:
         """See ClusterHistory. An offset stands for its whole batch."""
-        return self._point(end_of(self._source.history, position))
+        return self._point(self._index.end_of(position))
 
     def snapshot(self, point: HistoryPoint) -> Snapshot:
         """See ClusterHistory."""
-        return snapshot_of(self._source, self._name, point.end)
+        return snapshot_of(self._source, self._name, point.end, self._timelines.at(point.end))
 
     def partition_records(self, topic: str, partition: int, point: HistoryPoint, count_max: int) -> list[HistoryRecord]:
         """See ClusterHistory. Batches that do not have the id of the topic are not decoded."""
         history = self._source.history
-        metadata = Timeline(history).advance(point.end)
+        metadata = self._timelines.at(point.end).metadata
         if metadata.row(topic, partition) is None:
             raise LogError("partition", f"{topic}-{partition}", f"a partition that exists at offset {point.end - 1}")
         topic_id = metadata.topics.ids[metadata.topics.index_by_name[topic]].bytes
@@ -84,9 +82,8 @@ class MetadataHistory:
 
     def differences(self, before: HistoryPoint, after: HistoryPoint) -> Iterator[Difference]:
         """See ClusterHistory."""
-        timeline = Timeline(self._source.history)
-        earlier = timeline.advance(before.end).copy()
-        return differences(earlier, timeline.advance(after.end))
+        earlier, later = (self._timelines.at(point.end).metadata for point in (before, after))
+        return differences(earlier, later)
 
     def _point(self, end: int) -> HistoryPoint:
-        return HistoryPoint(end, time_before(self._source.history, end))
+        return HistoryPoint(end, self._index.time_before(end))
