@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from kframe_kraft.disk import batch_files
 from kframe_kraft.disk.segments import ListedBatches, LogBatches
 from kframe_kraft.errors import LogError
 from kframe_kraft.replay.image import Timeline
 from kframe_kraft.sources.paths import read_source
 from kframe_kraft.sources.snapshots import snapshot_of
 from kframe_kraft.time_travel import timelines
+from kframe_kraft.time_travel.partitions import partition_pattern
 from kframe_kraft.time_travel.positions import BatchIndex
 from kframe_kraft.time_travel.timelines import RetainedTimelines
 
@@ -67,7 +69,7 @@ def test_cluster_is_the_same_in_any_order_of_positions(seed: int) -> None:
 
 def test_replay_begins_at_the_nearest_retained_timeline() -> None:
     history = read_source(LOG, from_oldest=True).history
-    retained = RetainedTimelines(history, BatchIndex(history))
+    retained = RetainedTimelines(history)
     retained.at(history.log.end)
     ends = retained.offsets
     assert 2 < len(ends) <= timelines.TIMELINES_MAX
@@ -85,11 +87,26 @@ def test_batches_after_an_offset(convert: Callable[[LogBatches], LogBatches]) ->
         assert [batch.header.base_offset for batch in index.following(offset)] == offsets[number:]
 
 
+@pytest.mark.parametrize("convert", [lambda batches: batches, ListedBatches])
+def test_batches_with_a_pattern(convert: Callable[[LogBatches], LogBatches], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_files, "PART_BYTES", 50)
+    history = read_source(LOG, from_oldest=True).history
+    history = replace(history, log=replace(history.log, batches=convert(history.log.batches)))
+    index, batches = BatchIndex(history), [*history.log.batches]
+    metadata = Timeline(history).advance()
+    for topic_id in metadata.topics.index_by_id:
+        pattern = partition_pattern(topic_id, 0)
+        expected = [number for number, batch in enumerate(batches) if pattern in batch.payload.tobytes()]
+        assert index.find(pattern, history.log.end) == expected
+        assert expected
+        assert index.find(pattern, batches[expected[-1]].header.base_offset) == expected[:-1]
+
+
 def test_large_clusters_have_fewer_retained_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
     history = read_source(LOG, from_oldest=True).history
     partitions = len(Timeline(history).advance().partitions)
     monkeypatch.setattr(timelines, "PARTITIONS_MAX", 3 * partitions)
-    retained = RetainedTimelines(history, BatchIndex(history))
+    retained = RetainedTimelines(history)
     metadata = retained.at(history.log.end).metadata
     assert len(metadata.partitions) == partitions
     sizes = [len(retained.at(offset).metadata.partitions) for offset in retained.offsets]

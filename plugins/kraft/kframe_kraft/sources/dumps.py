@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kframe.plugin import counted
+from kframe.plugin.columns import Int64
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
 from kframe.plugin.settings import INT32_MAX, INT64_MAX
 from kframe.plugin.snapshot import unique_keys
@@ -109,6 +110,10 @@ class _DumpBatches:
     def following(self, count: int, size: int) -> Iterator[RecordBatch]:
         """See ``LogBatches.following``. The lines before are read, too."""
         return islice(self, count, None)
+
+    def find(self, pattern: bytes, ends: Int64) -> Iterator[int]:
+        """See ``LogBatches.find``."""
+        return (number for number, batch in enumerate(self) if pattern in batch.payload.tobytes())
 
 
 class _DumpReader:

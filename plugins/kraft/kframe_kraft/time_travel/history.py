@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
+from kframe.plugin.kraft import records
 from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint, HistoryRecord, LeaderCause
 from kframe.plugin.snapshot import Snapshot
 from kframe_kraft.errors import LogError
@@ -13,8 +14,9 @@ from kframe_kraft.sources.paths import NodeSource, read_source
 from kframe_kraft.sources.snapshots import snapshot_of
 from kframe_kraft.time_travel.causes import leader_cause
 from kframe_kraft.time_travel.differences import differences
-from kframe_kraft.time_travel.entries import EntryFilter, EntryLister
-from kframe_kraft.time_travel.positions import BatchIndex
+from kframe_kraft.time_travel.partitions import partition_pattern, partition_rows
+from kframe_kraft.time_travel.positions import time_text
+from kframe_kraft.time_travel.summaries import describe
 from kframe_kraft.time_travel.timelines import RetainedTimelines
 
 
@@ -33,8 +35,8 @@ class MetadataHistory:
     def __init__(self, source: NodeSource, name: str) -> None:
         self._source = source
         self._name = name
-        self._index = BatchIndex(source.history)
-        self._timelines = RetainedTimelines(source.history, self._index)
+        self._timelines = RetainedTimelines(source.history)
+        self._index = self._timelines.index
 
     def points(self, count_max: int) -> Sequence[HistoryPoint]:
         """See ClusterHistory. Positions are the ends of batches of data."""
@@ -55,30 +57,29 @@ class MetadataHistory:
         return snapshot_of(self._source, self._name, point.end, self._timelines.at(point.end))
 
     def partition_records(self, topic: str, partition: int, point: HistoryPoint, count_max: int) -> list[HistoryRecord]:
-        """See ClusterHistory. Batches that do not have the id of the topic are not decoded."""
-        history = self._source.history
+        """See ClusterHistory. Batches without the bytes of the partition are not decoded."""
         metadata = self._timelines.at(point.end).metadata
+        name = f"{topic}-{partition}"
         if metadata.row(topic, partition) is None:
-            raise LogError("partition", f"{topic}-{partition}", f"a partition that exists at offset {point.end - 1}")
-        topic_id = metadata.topics.ids[metadata.topics.index_by_name[topic]].bytes
-        lister = EntryLister(EntryFilter(end=point.end))
-        lister.add_snapshot_names(history.snapshot)
-        records: deque[HistoryRecord] = deque(maxlen=count_max)
-        for batch in history.log.batches:
-            if batch.header.base_offset >= point.end:
-                break
-            if batch.header.is_control or topic_id not in batch.payload.tobytes():
-                continue
-            for row in lister.rows(batch, history.committed):
-                if row["key"] == f"{topic}-{partition}":
-                    records.appendleft(
-                        HistoryRecord(row["offset"], row["time"], row["type"], row["key"], row["summary"])
-                    )
-        return list(records)
+            raise LogError("partition", name, f"a partition that exists at offset {point.end - 1}")
+        topic_id = metadata.topics.ids[metadata.topics.index_by_name[topic]]
+        rows = (
+            HistoryRecord(
+                batch.offset(row),
+                time_text(batch.header.max_timestamp),
+                records.record_name(type(record)),
+                name,
+                describe(record, {})[1],
+            )
+            for number in reversed(self._index.find(partition_pattern(topic_id, partition), point.end))
+            for batch in self._index.batches(number, number + 1)
+            for row, record in partition_rows(batch, topic_id, partition)
+        )
+        return [*islice(rows, count_max)]
 
     def leader_cause(self, topic: str, partition: int, point: HistoryPoint) -> LeaderCause:
         """See ClusterHistory."""
-        return leader_cause(self._source.history, f"{topic}-{partition}", point.end)
+        return leader_cause(self._timelines, f"{topic}-{partition}", point.end)
 
     def differences(self, before: HistoryPoint, after: HistoryPoint) -> Iterator[Difference]:
         """See ClusterHistory."""

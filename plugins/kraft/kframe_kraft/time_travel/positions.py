@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Int64
+from kframe.plugin.kraft import RECORDS_MAX
 from kframe.plugin.live import HistoryPoint
 from kframe.plugin.settings import INT64_MAX, parse_whole
 from kframe_kraft.batches import RecordBatch
@@ -21,9 +23,11 @@ _BATCH: Final = np.dtype(
         ("base", np.int64),
         ("end", np.int64),
         ("size", np.int64),
+        ("record_count", np.int64),
         ("base_timestamp", np.int64),
         ("max_timestamp", np.int64),
         ("is_control", np.bool_),
+        ("is_compressed", np.bool_),
     ]
 )
 
@@ -69,8 +73,17 @@ class BatchIndex:
     def __init__(self, history: LogHistory) -> None:
         self._history = history
         rows = (
-            (each.base_offset, each.next_offset, each.size, each.base_timestamp, each.max_timestamp, each.is_control)
-            for each in history.log.batches.headers()
+            (
+                header.base_offset,
+                header.next_offset,
+                header.size,
+                header.record_count,
+                header.base_timestamp,
+                header.max_timestamp,
+                header.is_control,
+                header.is_compressed,
+            )
+            for header in history.log.batches.headers()
         )
         self._batches: NDArray[Any] = np.fromiter(rows, _BATCH)
         self._sizes: Int64 = np.cumsum(self._batches["size"])
@@ -105,8 +118,26 @@ class BatchIndex:
 
     def following(self, end: int) -> Iterator[RecordBatch]:
         """The batches from the end of a batch on."""
-        count = int(np.searchsorted(self._batches["end"], end, side="right"))
-        return self._history.log.batches.following(count, int(self._sizes[count - 1]) if count else 0)
+        return self.batches(int(np.searchsorted(self._batches["end"], end, side="right")))
+
+    def batches(self, first: int, end: int | None = None) -> Iterator[RecordBatch]:
+        """The batches from number ``first`` to below number ``end``, or to the last one."""
+        size = int(self._sizes[first - 1]) if first else 0
+        return islice(self._history.log.batches.following(first, size), None if end is None else end - first)
+
+    def find(self, pattern: bytes, end: int) -> list[int]:
+        """The numbers of the batches of data below offset ``end`` that may have a pattern in their records."""
+        numbers = np.fromiter(self._history.log.batches.find(pattern, self._sizes), np.int64)
+        numbers = np.union1d(numbers, np.flatnonzero(self._batches["is_compressed"]))
+        chosen = self._batches[numbers]
+        numbers_below: list[int] = numbers[~chosen["is_control"] & (chosen["base"] < end)].tolist()
+        return numbers_below
+
+    def start_of_decision(self, offset: int) -> int:
+        """The base offset of the first of the batches before ``offset`` that are as large as a part of a decision."""
+        before = self._batches[: np.searchsorted(self._batches["base"], offset, side="left")]
+        others = np.flatnonzero(before["is_control"] | (before["record_count"] < RECORDS_MAX))
+        return int(before["end"][others[-1]]) if len(others) else self._history.snapshot_id.offset
 
     def _end_of_offset(self, offset: int) -> int:
         first, end = self._history.snapshot_id.offset, self._history.log.end

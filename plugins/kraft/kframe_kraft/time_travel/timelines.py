@@ -18,10 +18,10 @@ PARTITIONS_MAX: Final = 500_000
 class RetainedTimelines:
     """Timelines at even distances in the bytes of a log. Large clusters have fewer of them. Thread-safe."""
 
-    def __init__(self, history: LogHistory, index: BatchIndex) -> None:
-        self._history = history
-        self._index = index
-        self._stops: Final[list[int]] = index.stops(TIMELINES_MAX).tolist()
+    def __init__(self, history: LogHistory) -> None:
+        self.history: Final = history
+        self.index: Final = BatchIndex(history)
+        self._stops: Final[list[int]] = self.index.stops(TIMELINES_MAX).tolist()
         self._retained: dict[int, Timeline] = {}
         self._lock = Lock()
 
@@ -46,8 +46,8 @@ class RetainedTimelines:
             offset = max((offset for offset in self._retained if offset <= end), default=None)
             nearest = None if offset is None else self._retained[offset]
         if nearest is None:
-            return Timeline(self._history)
-        return nearest.copy(self._index.following(nearest.offset))
+            return Timeline(self.history)
+        return nearest.copy(self.index.following(nearest.offset))
 
     def _retain(self, timeline: Timeline) -> None:
         """Retain a copy, unless a transaction is open. Of too many, the one nearest to that before it is released."""
@@ -58,6 +58,6 @@ class RetainedTimelines:
         with self._lock:
             self._retained[copied.offset] = copied
             while sum(len(each.metadata.partitions) for each in self._retained.values()) > PARTITIONS_MAX:
-                offsets = [self._history.snapshot_id.offset, *sorted(self._retained)]
+                offsets = [self.history.snapshot_id.offset, *sorted(self._retained)]
                 distances = {offset: offset - before for before, offset in pairwise(offsets)}
                 del self._retained[min(distances, key=distances.__getitem__)]
