@@ -63,7 +63,7 @@ class Visit:
     def __init__(self, context: Any, url: str) -> None:
         self.url, self.problems = url, list[str]()
         self._allowed: list[re.Pattern[str]] = []
-        self._host = urlsplit(url).netloc
+        self._hosts = {urlsplit(url).netloc}
         context.add_init_script(_VIOLATIONS)
         context.on("request", self._check_host)
         self.page = context.new_page()
@@ -86,6 +86,10 @@ class Visit:
     def allow(self, expression: str) -> None:
         """Accept errors in the console of the browser that match."""
         self._allowed.append(re.compile(expression))
+
+    def allow_host(self, url: str) -> None:
+        """Accept requests to the host and port of a URL."""
+        self._hosts.add(urlsplit(url).netloc)
 
     def text(self, selector: str = "main") -> str:
         """The text that an element shows."""
@@ -122,7 +126,7 @@ class Visit:
 
     def _check_host(self, request: Any) -> None:
         parts = urlsplit(request.url)
-        if parts.scheme not in _LOCAL_SCHEMES and parts.netloc != self._host:
+        if parts.scheme not in _LOCAL_SCHEMES and parts.netloc not in self._hosts:
             self.problems.append(f"request to another host: {request.url}")
 
     def _check_message(self, message: Any) -> None:
@@ -131,9 +135,9 @@ class Visit:
 
 
 @contextmanager
-def visiting(browser: Any, port: int, **options: Any) -> Iterator[Visit]:
+def visiting(browser: Any, port: int, scheme: str = "http", **options: Any) -> Iterator[Visit]:
     """A visit of the console on a port of this machine; ``options`` are those of a context of Playwright."""
-    url = f"http://127.0.0.1:{port}"
+    url = f"{scheme}://127.0.0.1:{port}"
     context = browser.new_context(**{"base_url": url, "viewport": WINDOW, "color_scheme": "light", **options})
     try:
         visit = Visit(context, url)

@@ -17,12 +17,12 @@ _ADDRESS: Final = re.compile(r"https?://127\.0\.0\.1:(\d+)/")
 
 
 class ConsoleProcess(Process):
-    """A console on a free port of this machine; ``port`` is set once it serves."""
+    """A console on a port of this machine; ``port`` is set once it serves."""
 
-    def __init__(self, arguments: Sequence[object], folder: Path) -> None:
+    def __init__(self, arguments: Sequence[object], folder: Path, port: int) -> None:
         super().__init__()
         self.port = 0
-        command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0"]
+        command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", str(port)]
         self._launch([*command, *map(str, arguments)], folder)
         self._log = folder / "log.txt"
 
@@ -37,15 +37,19 @@ class ConsoleProcess(Process):
 
 
 @contextmanager
-def running_console(*arguments: object, limit_s: float = 120, links: Sequence[Path] = ()) -> Iterator[ConsoleProcess]:
-    """A console with these arguments of ``kframe console``. Raises RuntimeError if it has no address in time.
+def running_console(
+    *arguments: object, limit_s: float = 120, links: Sequence[Path] = (), port: int = 0
+) -> Iterator[ConsoleProcess]:
+    """A console with these arguments of ``kframe console``, on a free port by default.
+
+    Raises RuntimeError if it has no address in time.
 
     Its working directory has ``links``, so that arguments, and what the console shows of them, need no directories.
     """
     with tempfile.TemporaryDirectory() as folder:
         for path in links:
             Path(folder, path.name).symlink_to(path)
-        process = ConsoleProcess(arguments, Path(folder))
+        process = ConsoleProcess(arguments, Path(folder), port)
         try:
             process.await_address(limit_s)
             yield process

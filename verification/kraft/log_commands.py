@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import read_history
 from kframe_kraft.time_travel.causes import leader_cause
+from kframe_kraft.time_travel.timelines import RetainedTimelines
 
 from kframe.plugin.live import LeaderCause
 from verification.kraft.written_log import WrittenLog
@@ -29,5 +30,5 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
 
 def cause_of(log: WrittenLog, name: str = "orders-0", end: int | None = None) -> LeaderCause:
     """Why a partition has its leader at an offset, by default the end of the log."""
-    history = read_history(log.log, from_oldest=True)
-    return leader_cause(history, name, log.offset if end is None else end)
+    timelines = RetainedTimelines(read_history(log.log, from_oldest=True))
+    return leader_cause(timelines, name, log.offset if end is None else end)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: A bundled example, relative to the package ``kframe``: the metadata log of a real cluster.
 _EXAMPLE: Final = ("snapshot", "examples", "kafka-4.4-broker-failure")
 _PORT: Final = 8642
+#: With the pauses of pages, they show a change two seconds after the cluster has it.
+REFRESH_S: Final = 0.5
 
 
 class _ConsoleCommand(click.Command):
@@ -153,10 +155,10 @@ _launch_options: Final = collected(
 @click.option(
     "--refresh",
     type=DecimalNumber(0.1),
-    default=5.0,
+    default=REFRESH_S,
     show_default=True,
     metavar="SECONDS",
-    help="Read a live cluster, or the directory of a running node, this often.",
+    help="Read a live cluster, or the directory of a running node, this often; a large one less often.",
 )
 @weights_option
 @click.option(

@@ -2,118 +2,39 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kframe_console.application import application
 from kframe_console.plans.executions import Executions
-from kframe_console.security.audit import AuditLog
 from kframe_console.settings import ConsoleSettings
-from kframe_console.sources.reading import ClusterChanges, Reading
 from starlette.testclient import TestClient
 
-from kframe.plugin import StoreError
-from kframe.plugin.admin import ClusterDescription
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.plans import ExecutionState, read_journal
-from kframe.plugin.snapshot import Snapshot
-from tests.plans.embedded_admin import EmbeddedAdmin
+from verification.console.client import ConsoleClient
+from verification.console.embedded import URL, CapturedSource, SharedAdmin, executing_application
 
 #: Empties broker 3, which has a replica of t-1 and t-2.
 REQUEST = {"remove_brokers": "3"}
 
 
-class SharedAdmin(EmbeddedAdmin):
-    """The admin API of one controller for several threads. Replicas catch up while ``copies`` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = threading.RLock()
-        self.copies = threading.Event()
-        self.reachable = True
-
-    def capture(self) -> Snapshot:
-        with self._lock:
-            return super().capture()
-
-    def describe(self) -> ClusterDescription:
-        with self._lock:
-            if not self.reachable:
-                raise StoreError("no controller can be reached")
-            return super().describe() if self.copies.is_set() else self._description()
-
-    def reassign(self, targets: Any) -> Any:
-        with self._lock:
-            return super().reassign(targets)
-
-    def close(self) -> None:
-        """The next connection is to the same controller."""
-
-
-@dataclass
-class LiveSource:
-    """A cluster that is read for each page."""
-
-    admin: SharedAdmin
-    name: str = "kafka://embedded:9092"
-    is_live: bool = True
-    problem: str | None = None
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def reading(self, at: str) -> Reading:
-        return Reading(next(self._numbers), self.admin.capture(), datetime.now(UTC))
-
-    def changes(self, reading: Reading) -> ClusterChanges | None:
-        return None
-
-    def start(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass
-class LiveConsole:
+class LiveConsole(ConsoleClient):
     """A console that may execute, its cluster, and its files."""
 
-    client: TestClient
-    admin: SharedAdmin
-    folder: Path
-
-    def json(self, path: str, **parameters: str) -> Any:
-        response = self.client.get(path, params={**parameters, "format": "json"})
-        assert response.status_code == 200, response.text
-        return response.json()
+    def __init__(self, client: TestClient, admin: SharedAdmin, folder: Path) -> None:
+        super().__init__(client)
+        self.admin = admin
+        self.folder = folder
 
     def plan(self) -> str:
         """The id of a generated plan."""
         plan_id: str = self.json("/plans/generate", **REQUEST)["id"]
         return plan_id
-
-    def confirm(self, path: str, **parameters: str) -> Any:
-        """Send the form of a page that confirms a write, as a browser does. Returns the execution."""
-        self.json(path, **parameters)  # waits for what the page needs
-        page = self.client.get(path, params=parameters)
-        assert page.status_code == 200, page.text
-        (form,) = re.findall(r'<form method="post" action="([^"]*)">(.*?)</form>', page.text, re.DOTALL)
-        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[1]))
-        response = self.client.post(f"{form[0]}?format=json", data=fields)
-        assert response.status_code == 200, response.text
-        return response.json()
 
     def begin(self, **parameters: str) -> str:
         """Execute the plan. Returns the id of the execution."""
@@ -138,13 +59,11 @@ class LiveConsole:
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[LiveConsole]:
-    admin = SharedAdmin()
-    executions = Executions("kafka://embedded:9092", lambda: admin, tmp_path, interval_s=0.01)
-    with closing(AuditLog(tmp_path / "audit.jsonl")) as audit:
-        app = application(LiveSource(admin), ConsoleSettings(allow_execute=True), audit=audit, executions=executions)
-        with TestClient(app, base_url="http://localhost") as client:
-            yield LiveConsole(client, admin, tmp_path)
-    EmbeddedAdmin.close(admin)
+    with (
+        executing_application(tmp_path) as (app, admin),
+        TestClient(app, base_url="http://localhost") as client,
+    ):
+        yield LiveConsole(client, admin, tmp_path)
 
 
 def test_preview_is_the_what_if_of_the_plan_on_the_cluster(console: LiveConsole) -> None:
@@ -246,8 +165,8 @@ def test_cluster_that_cannot_be_reached_ends_the_run_and_the_execution_continues
 
 def test_console_that_ends_leaves_an_execution_to_its_journal(tmp_path: Path) -> None:
     admin = SharedAdmin()
-    executions = Executions("kafka://embedded:9092", lambda: admin, tmp_path, interval_s=0.01)
-    app = application(LiveSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
+    executions = Executions(URL, lambda: admin, tmp_path, interval_s=0.01)
+    app = application(CapturedSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
     with TestClient(app, base_url="http://localhost") as client:
         console = LiveConsole(client, admin, tmp_path)
         execution_id = console.begin()
@@ -255,13 +174,13 @@ def test_console_that_ends_leaves_an_execution_to_its_journal(tmp_path: Path) ->
     state = ExecutionState(read_journal(tmp_path / f"{execution_id}.journal"))
     assert (state.result, len(state.started)) == (None, 2)
     admin.copies.set()
-    executions = Executions("kafka://embedded:9092", lambda: admin, tmp_path, interval_s=0.01)
-    app = application(LiveSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
+    executions = Executions(URL, lambda: admin, tmp_path, interval_s=0.01)
+    app = application(CapturedSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
     with TestClient(app, base_url="http://localhost") as client:
         console = LiveConsole(client, admin, tmp_path)
         console.confirm(f"/executions/{execution_id}/resume")
         assert console.ended(execution_id)["execution"]["result"] == "completed"
-    EmbeddedAdmin.close(admin)
+    admin.end()
 
 
 @pytest.mark.parametrize(
@@ -299,8 +218,8 @@ def test_stale_plan_is_refused(console: LiveConsole) -> None:
 
 def test_console_without_permission_says_so_and_writes_nothing(tmp_path: Path) -> None:
     admin = SharedAdmin()
-    executions = Executions("kafka://embedded:9092", lambda: admin, tmp_path)
-    with TestClient(application(LiveSource(admin), executions=executions), base_url="http://localhost") as client:
+    executions = Executions(URL, lambda: admin, tmp_path)
+    with TestClient(application(CapturedSource(admin), executions=executions), base_url="http://localhost") as client:
         console = LiveConsole(client, admin, tmp_path)
         plan_id = console.plan()
         preview = console.json(f"/plans/{plan_id}/execute")
@@ -313,7 +232,7 @@ def test_console_without_permission_says_so_and_writes_nothing(tmp_path: Path) -
         assert client.post(f"/plans/{plan_id}/execute", data=body).status_code == 403
         assert client.get("/executions/0123456789abcdef").status_code == 400
     assert list(tmp_path.iterdir()) == []
-    EmbeddedAdmin.close(admin)
+    admin.end()
 
 
 @pytest.mark.parametrize("execution", ["0123456789abcdef", "x", "..%2Faudit", "0" * 300])

@@ -18,6 +18,7 @@ from kframe_console.application import application
 from kframe_console.sources.differences import differences_between
 from kframe_console.sources.live import CapturingReader, FollowingReader, LiveSource, reader_of
 from kframe_console.sources.logged import LoggedSource
+from kframe_console.sources.refresh import Refresher
 from kframe_kraft.batches import read_batches
 from starlette.testclient import TestClient
 
@@ -155,6 +156,11 @@ def test_thread_refreshes_while_pages_are_served() -> None:
         assert content.status_code == 200
         assert int(content.headers["kframe-reading"]) >= 20
     assert cluster.is_closed
+
+
+def test_readings_that_need_much_cpu_time_are_made_less_often() -> None:
+    refresher = Refresher(lambda: None, 0.5)
+    assert [refresher.pause_s(cpu_s) for cpu_s in (0.0, 0.25, 2.0)] == [0.5, 0.5, 4.0]
 
 
 STATE = st.tuples(st.sampled_from([-1, 1, 2, 3]), st.lists(st.sampled_from([1, 2, 3]), unique=True).map(tuple))

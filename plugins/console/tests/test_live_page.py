@@ -188,6 +188,18 @@ def test_events_of_controllers(before: ControllerReading, after: ControllerReadi
     assert [event.text for event in watched.state.events] == events
 
 
+def test_change_right_after_the_start_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor, "PERIOD_S", 3600.0)
+    changing = _Changing(reading(True, 1))
+    watched = ClusterMonitor(no_cluster("none"), changing)
+    watched.start()
+    wait_until(lambda: bool(watched.state.samples))
+    watched.close()
+    changing.readings = [reading(True, 2)]
+    watched.sample()
+    assert [event.text for event in watched.state.events] == ["c is active in epoch 2"]
+
+
 def test_samples_and_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     changing = _Changing()
     watched = ClusterMonitor(no_cluster("none"), changing)

@@ -16,6 +16,7 @@ import pytest
 
 from kframe.testing.waiting import until
 from tests.architecture.source import ROOT
+from verification.console.client import ConsoleClient
 from verification.support.properties import load_profile
 from verification.zookeeper.handover import ClusterFixture, running_fixture
 from verification.zookeeper.servers import ServerHandle, ServerOptions, missing, running
@@ -35,14 +36,14 @@ def kafka(tmp_path: Path) -> Iterator[ClusterFixture]:
 
 
 @contextmanager
-def console(*arguments: str) -> Iterator[httpx2.Client]:
+def console(*arguments: str) -> Iterator[ConsoleClient]:
     command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         address = re.search(r"http://\S+/", process.stdout.readline())
         assert address is not None
         with httpx2.Client(base_url=address[0], timeout=60, follow_redirects=True, trust_env=False) as client:
-            yield client
+            yield ConsoleClient(client)
         process.terminate()
         assert process.wait(60) == 0
 
@@ -54,36 +55,22 @@ def test_plan_is_executed_and_rolled_back(kafka: ClusterFixture, tmp_path: Path)
     options = ("--allow-execute", "--audit-log", str(audit), "--refresh", "0.2")
     with console(url, *options) as client:
 
-        def get(path: str, **parameters: str) -> Any:
-            response = client.get(path, params={**parameters, "format": "json"})
-            assert response.status_code == 200, response.text
-            return response.json()
-
-        def confirm(path: str, **parameters: str) -> Any:
-            get(path, **parameters)
-            page = client.get(path, params=parameters).text
-            (form,) = re.findall(r'<form method="post" action="([^"]*)">(.*?)</form>', page, re.DOTALL)
-            fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[1]))
-            response = client.post(form[0], params={"format": "json"}, data=fields)
-            assert response.status_code == 200, response.text
-            return response.json()
-
         def replicas() -> list[list[int]]:
-            rows = get("/partitions", topic="=moved", count="10")["rows"]
+            rows = client.json("/partitions", topic="=moved", count="10")["rows"]
             return [row["replicas"] for row in rows]
 
         def result(execution_id: str) -> Any:
-            execution = get(f"/executions/{execution_id}")
+            execution = client.json(f"/executions/{execution_id}")
             return None if execution["is_running"] else execution["execution"]
 
         before = replicas()
-        plan_id = get("/plans/generate", remove_brokers="3", topics="moved")["id"]
-        execution_id = confirm(f"/plans/{plan_id}/execute", moves="2", throttle="10MB/s")["id"]
+        plan_id = client.json("/plans/generate", remove_brokers="3", topics="moved")["id"]
+        execution_id = client.confirm(f"/plans/{plan_id}/execute", moves="2", throttle="10MB/s")["id"]
         assert until(lambda: result(execution_id))
         done = result(execution_id)
         assert (done["result"], done["settled"], done["not_restored"]) == ("completed", 3, [])
         assert until(lambda: not any(3 in each for each in replicas()))
-        confirm(f"/executions/{execution_id}/rollback")
+        client.confirm(f"/executions/{execution_id}/rollback")
         assert until(lambda: (result(execution_id) or {}).get("result") == "rolled back")
         assert until(lambda: replicas() == before)
     events = [json.loads(line)["event"] for line in audit.read_text().splitlines()]

@@ -19,7 +19,7 @@ from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.sources.reading_events import EventKind, events_between
 
 _LOG: Final = logging.getLogger("kframe.console")
-#: Seconds between two samples: a page that asks each second shows a change within two.
+#: Seconds between two samples.
 PERIOD_S: Final = 0.5
 #: Samples and events that are retained: ten minutes.
 SAMPLES_MAX: Final = 1_200
@@ -110,11 +110,14 @@ class ClusterMonitor:
         self._state = LiveState(now, controllers, tuple(self._samples), tuple(self._events))
 
     def _run(self) -> None:
-        while not self._stopping.wait(PERIOD_S):
+        # The first sample is taken at once: later ones compare the cluster with it.
+        while True:
             try:
                 self.sample()
             except Exception:  # The next sample may succeed; a page shows the time of the last one.
                 _LOG.exception("a sample of the controllers failed")
+            if self._stopping.wait(PERIOD_S):
+                return
 
     def _changes_of_cluster(self) -> Iterator[tuple[EventKind, str]]:
         if not self._source.is_live:

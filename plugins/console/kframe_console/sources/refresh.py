@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -11,11 +12,16 @@ from typing import Final
 from kframe.plugin import KframeError
 
 _LOG: Final = logging.getLogger("kframe.console")
+#: A pause is this many times as long as the CPU time of the call before: pages need the CPU more than readings do.
+_PAUSE_FACTOR: Final = 2.0
 
 
 @dataclass(slots=True)
 class Refresher:
-    """Calls ``read`` every ``interval_s`` seconds, from ``start`` on. ``problem`` is why the last call failed."""
+    """Calls ``read`` every ``interval_s`` seconds from ``start`` on, less often if it needs much CPU time.
+
+    ``problem`` is why the last call failed.
+    """
 
     read: Callable[[], object]
     interval_s: float
@@ -46,6 +52,13 @@ class Refresher:
             _LOG.exception("error in a reading")
             self.problem = f"an error in kframe: {type(problem).__name__}"
 
+    def pause_s(self, cpu_s: float) -> float:
+        """The seconds until the next call, after one that has needed ``cpu_s`` seconds of CPU time."""
+        return max(self.interval_s, _PAUSE_FACTOR * cpu_s)
+
     def _run(self) -> None:
-        while not self._stop.wait(self.interval_s):
+        pause_s = self.interval_s
+        while not self._stop.wait(pause_s):
+            begun_s = time.thread_time()
             self.attempt()
+            pause_s = self.pause_s(time.thread_time() - begun_s)

@@ -1,7 +1,9 @@
 // Follows a live source: when there is a new reading, tables fetch their rows again, and other pages their content.
 const shown = document.getElementById("reading");
-const main = document.getElementById("main");
-const EVERY_MS = 3000;
+const PAUSE_MS = 500;
+
+const isPressed = (element) => element.matches(":active");
+const hasFocusInside = (element) => element !== document.activeElement && element.contains(document.activeElement);
 
 async function follow() {
   const response = await fetch("/reading", { headers: { accept: "application/json" } });
@@ -13,14 +15,24 @@ async function follow() {
   shown.title = problem ?? "";
   shown.classList.toggle("problem", Boolean(problem));
   if (String(number) === shown.dataset.number) return;
-  shown.dataset.number = number;
-  if (main.querySelector("[data-refreshed]")) return; // The page follows by itself.
+  const main = document.getElementById("main");
   if (document.querySelector("main > regular-table")) {
     document.dispatchEvent(new Event("reading"));
-  } else if (!main.contains(document.activeElement) || document.activeElement === main) {
+  } else if (!main.querySelector("[data-refreshed]")) { // Other pages follow by themselves.
+    if (isPressed(main) || hasFocusInside(main)) return; // The next attempt may find it unused.
     await htmx.ajax("GET", location.href, { target: "#main", select: "#main", swap: "outerHTML" });
   }
+  shown.dataset.number = number;
 }
 
+async function repeat() {
+  if (!document.hidden) await follow().catch(() => {});
+  setTimeout(repeat, PAUSE_MS);
+}
+
+// A click on an element that is replaced before the button is released would be lost.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (isPressed(event.detail.target)) event.detail.shouldSwap = false;
+});
 // A position of the history that the address names stays as it is.
-if (!new URLSearchParams(location.search).has("at")) setInterval(() => follow().catch(() => {}), EVERY_MS);
+if (!new URLSearchParams(location.search).has("at")) setTimeout(repeat, PAUSE_MS);

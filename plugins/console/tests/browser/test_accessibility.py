@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from typing import Final
-from urllib.request import urlopen
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
+import httpx2
 import pytest
 from kframe_console.pages.page import ActionPage
 from kframe_console.routes import PAGES
@@ -14,13 +14,16 @@ from kframe_console.routes import PAGES
 from tests.tools import ToolMissing
 from verification.console.accessibility import layout_problems, serious_findings
 from verification.console.browser import LIMIT_S, Visit
+from verification.console.client import ConsoleClient
+from verification.console.embedded import executing_application
 from verification.console.running import running_console
+from verification.console.served import served
 
 pytestmark = pytest.mark.real
 
 Open = Callable[..., Visit]
 
-#: Consoles, and addresses of each page, with which it shows all of its parts. ``PLAN`` is a plan that was generated.
+#: Consoles, and addresses of each page, with which it shows all of its parts. ``PLAN`` and ``EXECUTION`` are ids.
 ADDRESSES: Final = {
     "overview": ("kraft", "/"),
     "brokers": ("kraft", "/brokers"),
@@ -43,24 +46,49 @@ ADDRESSES: Final = {
     "plan-stages": ("healthy", "/plans/PLAN/stages"),
     "plan-stage": ("healthy", "/plans/PLAN/stages/1"),
     "plan-execution": ("healthy", "/plans/PLAN/execute"),
-    "executions": ("healthy", "/executions"),
+    "executions": ("executing", "/executions"),
+    "execution": ("executing", "/executions/EXECUTION"),
+    "execution-goal": ("executing", "/executions/EXECUTION/abort"),
 }
-#: Pages without a case: a file, and pages of an execution or of consumer groups, which need brokers.
-WITHOUT: Final = {"plan-file", "execution", "execution-goal", "groups"}
+#: Pages without a case: a file, and consumer groups, which need brokers.
+WITHOUT: Final = {"plan-file", "groups"}
 PAGE_CASES: Final = pytest.mark.parametrize("case", ADDRESSES.values(), ids=ADDRESSES)
 
 
-@pytest.fixture(scope="module")
-def ports(kraft_port: int, healthy_port: int) -> Iterator[dict[str, int]]:
-    with running_console("--demo") as demo:
-        yield {"kraft": kraft_port, "healthy": healthy_port, "demo": demo.port}
+class Consoles(NamedTuple):
+    """The ports of the consoles by name, and the ids in ADDRESSES."""
+
+    ports: Mapping[str, int]
+    ids: Mapping[str, str]
+
+    def address(self, address: str) -> str:
+        """An address of ADDRESSES with its ids."""
+        for name, id_ in self.ids.items():
+            address = address.replace(name, id_)
+        return address
+
+
+@contextmanager
+def client_of(port: int) -> Iterator[ConsoleClient]:
+    url = f"http://127.0.0.1:{port}"
+    with httpx2.Client(base_url=url, timeout=LIMIT_S, follow_redirects=True, trust_env=False) as client:
+        yield ConsoleClient(client)
 
 
 @pytest.fixture(scope="module")
-def plan(healthy_port: int) -> str:
-    url = f"http://127.0.0.1:{healthy_port}/plans/generate?remove_brokers=3&format=json"
-    with urlopen(url, timeout=LIMIT_S) as response:
-        return str(json.load(response)["id"])
+def consoles(kraft_port: int, healthy_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
+    with (
+        running_console("--demo") as demo,
+        executing_application(tmp_path_factory.mktemp("executions")) as (app, _),
+        served(app) as executing,
+    ):
+        with client_of(healthy_port) as client:
+            plan = client.json("/plans/generate", remove_brokers="3")["id"]
+        with client_of(executing) as client:
+            executed = client.json("/plans/generate", remove_brokers="3")["id"]
+            execution = client.confirm(f"/plans/{executed}/execute")["id"]
+        ports = {"kraft": kraft_port, "healthy": healthy_port, "demo": demo.port, "executing": executing}
+        yield Consoles(ports, {"PLAN": plan, "EXECUTION": execution})
 
 
 def test_every_page_has_a_case() -> None:
@@ -78,9 +106,9 @@ def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> No
     )
     (finding,) = findings_or_skip(visit)
     assert finding.startswith("button-name: ")
-    wide, *covered = layout_problems(visit)
-    assert wide.startswith('too wide: <main id="main"')
-    assert any('covered: <a class="brand"' in each for each in covered)
+    problems = layout_problems(visit)
+    assert any(each.startswith('too wide: <main id="main"') for each in problems)
+    assert any('covered: <a class="brand"' in each for each in problems)
 
 
 def findings_or_skip(visit: Visit) -> list[str]:
@@ -92,23 +120,19 @@ def findings_or_skip(visit: Visit) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @PAGE_CASES
-def test_axe_finds_nothing_serious(
-    visit_port: Open, ports: dict[str, int], plan: str, case: tuple[str, str], scheme: str
-) -> None:
+def test_axe_finds_nothing_serious(visit_port: Open, consoles: Consoles, case: tuple[str, str], scheme: str) -> None:
     console, address = case
-    visit = visit_port(ports[console], color_scheme=scheme)
-    visit.open(address.replace("PLAN", plan))
+    visit = visit_port(consoles.ports[console], color_scheme=scheme)
+    visit.open(consoles.address(address))
     assert findings_or_skip(visit) == []
 
 
 # A page at 200 % has half as many CSS pixels, of twice the size.
 @pytest.mark.parametrize("zoom", [1, 2])
 @PAGE_CASES
-def test_nothing_is_covered_or_cut_off(
-    visit_port: Open, ports: dict[str, int], plan: str, case: tuple[str, str], zoom: int
-) -> None:
+def test_nothing_is_covered_or_cut_off(visit_port: Open, consoles: Consoles, case: tuple[str, str], zoom: int) -> None:
     console, address = case
     window = {"width": 1280 // zoom, "height": 800 // zoom}
-    visit = visit_port(ports[console], viewport=window, device_scale_factor=zoom)
-    visit.open(address.replace("PLAN", plan))
+    visit = visit_port(consoles.ports[console], viewport=window, device_scale_factor=zoom)
+    visit.open(consoles.address(address))
     assert layout_problems(visit) == []

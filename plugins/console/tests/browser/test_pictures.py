@@ -20,6 +20,12 @@ def test_documentation_has_all_pictures_and_they_are_small() -> None:
 
 
 @pytest.mark.real
+def test_live_page_of_a_demo_is_pictured(browser: Any) -> None:
+    shots = dict(pictures.pictures(browser, ["live"]))
+    assert shots.keys() == {"live-light.png", "live-dark.png"}
+
+
+@pytest.mark.real
 def test_overview_is_pictured_in_light_and_dark(browser: Any) -> None:
     shots = dict(pictures.pictures(browser, ["overview"]))
     grounds = []

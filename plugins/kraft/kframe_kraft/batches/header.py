@@ -53,6 +53,11 @@ class BatchHeader:
         return bool(self.attributes & CONTROL)
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether the records are compressed."""
+        return bool(self.attributes & COMPRESSION_MASK)
+
+    @property
     def next_offset(self) -> int:
         """The offset after the last record."""
         return self.base_offset + self.last_offset_delta + 1

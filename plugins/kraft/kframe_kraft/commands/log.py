@@ -299,10 +299,10 @@ def why(source: str | Path, partition: str, position: str, command_config: Path 
     write this change for it; other events for which they do are listed too.
     """
     from kframe_kraft.time_travel.causes import leader_cause
-    from kframe_kraft.time_travel.positions import end_of
+    from kframe_kraft.time_travel.timelines import RetainedTimelines
 
-    history = _read(source, command_config).history
-    cause = leader_cause(history, partition, end_of(history, position))
+    timelines = RetainedTimelines(_read(source, command_config).history)
+    cause = leader_cause(timelines, partition, timelines.index.end_of(position))
     record = asdict(cause)
     record["not_elected"] = {str(broker): reason for broker, reason in (cause.not_elected or {}).items()}
     record["other_events"] = list(cause.other_events)
@@ -313,7 +313,7 @@ def why(source: str | Path, partition: str, position: str, command_config: Path 
         elif cause.event is None:
             record["event"] = "unknown: no event that the log shows gives this change"
     emit_record("kframe.log-why/v1", record, output)
-    _exit_if_damaged(history)
+    _exit_if_damaged(timelines.history)
 
 
 def _read(source: str | Path, command_config: Path | None) -> NodeSource:

@@ -76,6 +76,15 @@ class BatchFile:
             yield header
             position += header.size
 
+    def find(self, pattern: bytes, position: int, end: int) -> Iterator[int]:
+        """Yield where ``pattern`` begins from byte ``position`` to ``end``, ascending. Nothing is decoded."""
+        for start in range(position, end, PART_BYTES):
+            data = self.read(start, min(PART_BYTES + len(pattern) - 1, end - start))
+            index = data.find(pattern)
+            while index >= 0:
+                yield start + index
+                index = data.find(pattern, index + 1)
+
     def batch(self, position: int) -> RecordBatch:
         """The batch at byte ``position``. Raises BatchError if it is malformed."""
         return _FilePart(self).batch(position)

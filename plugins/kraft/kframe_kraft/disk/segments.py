@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
+
+from kframe.plugin.columns import Int64
 from kframe_kraft.batches import BatchHeader, RecordBatch
 from kframe_kraft.disk.batch_files import BatchFile, BatchSource
 from kframe_kraft.disk.committed import voters_in
@@ -30,6 +33,15 @@ class LogBatches(Protocol):
     def headers(self) -> Iterator[BatchHeader]:
         """Iterate over their headers."""
 
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """Iterate over the batches after the first ``count``, which have ``size`` bytes together."""
+
+    def find(self, pattern: bytes, ends: Int64) -> Iterator[int]:
+        """Iterate over the numbers of the batches with a pattern in their bytes, which may be compressed, ascending.
+
+        ``ends`` are the bytes up to the end of each batch.
+        """
+
 
 class ListedBatches(tuple[RecordBatch, ...]):
     """Batches in memory."""
@@ -39,6 +51,14 @@ class ListedBatches(tuple[RecordBatch, ...]):
     def headers(self) -> Iterator[BatchHeader]:
         """See ``LogBatches.headers``."""
         return (batch.header for batch in self)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``."""
+        return iter(self[count:])
+
+    def find(self, pattern: bytes, ends: Int64) -> Iterator[int]:
+        """See ``LogBatches.find``."""
+        return (number for number, batch in enumerate(self) if pattern in batch.payload.tobytes())
 
 
 NO_BATCHES: Final = ListedBatches()
@@ -62,6 +82,21 @@ class SegmentBatches:
         """See ``LogBatches.headers``."""
         for file, position, end in self._ranges:
             yield from file.headers(position, end)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``. The bytes before are not read."""
+        for file, position, end in self._ranges:
+            skipped = min(size, end - position)
+            size -= skipped
+            yield from file.batches(position + skipped, end)
+
+    def find(self, pattern: bytes, ends: Int64) -> Iterator[int]:
+        """See ``LogBatches.find``."""
+        before = 0
+        for file, position, end in self._ranges:
+            positions = np.fromiter(file.find(pattern, position, end), np.int64) - position + before
+            yield from np.unique(np.searchsorted(ends, positions, side="right")).tolist()
+            before += end - position
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +36,12 @@ class MetadataImage:
     voters_record: control.VotersRecord | None = None
 
 
-def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
-    """Return the metadata at the end of the log, or from all records below ``end``. Raises as ``Timeline.advance``."""
-    timeline = Timeline(history)
+def image_of(history: LogHistory, end: int | None = None, timeline: Timeline | None = None) -> MetadataImage:
+    """Return the metadata at the end of the log, or from all records below ``end``. Raises as ``Timeline.advance``.
+
+    With a ``timeline`` of the history it begins at its offset, and takes its metadata.
+    """
+    timeline = Timeline(history) if timeline is None else timeline
     metadata = timeline.advance(end)
     metadata.partitions.trim()
     state, leader_id = history.quorum_state, timeline.leader_id
@@ -89,6 +93,18 @@ class Timeline:
             for rows in self._transactions.apply(block):
                 self._replay.apply(rows)
         return self.metadata
+
+    def copy(self, following: Iterable[RecordBatch] = ()) -> Timeline:
+        """An independent timeline at the same offset. ``following`` are the batches from there on.
+
+        No transaction may be open.
+        """
+        assert not self.in_transaction
+        clone = copy(self)
+        clone.metadata = self.metadata.copy()
+        clone._replay, clone._transactions = Replay(clone.metadata), TransactionFilter()
+        clone._batches, clone._next = iter(following), None
+        return clone
 
     @property
     def in_transaction(self) -> bool:

@@ -11,9 +11,11 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from kframe.plugin import counted
+from kframe.plugin.columns import Int64
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
 from kframe.plugin.settings import INT32_MAX, INT64_MAX
 from kframe.plugin.snapshot import unique_keys
@@ -104,6 +106,14 @@ class _DumpBatches:
     def headers(self) -> Iterator[BatchHeader]:
         """See ``LogBatches.headers``."""
         return (batch.header for batch in self)
+
+    def following(self, count: int, size: int) -> Iterator[RecordBatch]:
+        """See ``LogBatches.following``. The lines before are read, too."""
+        return islice(self, count, None)
+
+    def find(self, pattern: bytes, ends: Int64) -> Iterator[int]:
+        """See ``LogBatches.find``."""
+        return (number for number, batch in enumerate(self) if pattern in batch.payload.tobytes())
 
 
 class _DumpReader:

@@ -12,7 +12,7 @@ from kframe.plugin.snapshot import Snapshot, Source, check_snapshot, check_topic
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import SNAPSHOT_NAME
 from kframe_kraft.encoding.checkpoint import write_checkpoint
-from kframe_kraft.replay.image import image_of
+from kframe_kraft.replay.image import Timeline, image_of
 from kframe_kraft.sources.paths import NodeSource, read_source
 
 FORMAT: Final = "kraft"
@@ -24,9 +24,10 @@ def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
     return snapshot_of(source, path.name)
 
 
-def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapshot:
+def snapshot_of(source: NodeSource, name: str, end: int | None = None, timeline: Timeline | None = None) -> Snapshot:
     """Return the cluster at the end of a log, or below offset ``end``. ``name`` is that of the source.
 
+    With a ``timeline`` of the log, records below its offset are not read again; its metadata are taken.
     Raises LogError for a source with control records only: it does not show that the cluster is empty. Raises
     SnapshotError for a state that no KRaft controller writes, such as a leader that is no replica.
     """
@@ -34,7 +35,7 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
     has_snapshot = history.snapshot is not None and any(True for _ in history.snapshot.batches)
     if not has_snapshot and all(header.is_control for header in history.log.batches.headers()):
         raise LogError(name, "no metadata record", "the log of a quorum that has a leader, at least metadata.version")
-    image = image_of(history, end)
+    image = image_of(history, end, timeline)
     if image.kraft_version:  # Kafka's brokers list it among the finalized features, too.
         image.metadata.features[KRAFT_VERSION] = image.kraft_version
     for feature, level in image.metadata.features.items():

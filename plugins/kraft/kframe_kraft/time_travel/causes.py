@@ -11,7 +11,6 @@ from uuid import UUID
 import numpy as np
 
 from kframe.plugin.kraft import (
-    RECORDS_MAX,
     ChangeCause,
     ClusterMetadata,
     explain_change,
@@ -23,21 +22,19 @@ from kframe.plugin.kraft import (
 )
 from kframe.plugin.live import LeaderCause
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import LogHistory
 from kframe_kraft.errors import LogError
 from kframe_kraft.records import decode_record
-from kframe_kraft.replay.image import Timeline
 from kframe_kraft.replay.transactions import ABORT, BEGIN
-from kframe_kraft.time_travel.positions import time_text
+from kframe_kraft.time_travel.partitions import CHANGE, PARTITION, partition_pattern, partition_rows
+from kframe_kraft.time_travel.positions import BatchIndex, time_text
 from kframe_kraft.time_travel.summaries import describe
+from kframe_kraft.time_travel.timelines import RetainedTimelines
 
-_CHANGE: Final = records.PartitionChangeRecord.api_key
-_PARTITION: Final = records.PartitionRecord.api_key
 #: Batches to search for the event of a change that is cut into several batches.
 _BATCHES_MAX: Final = 256
 
 
-def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
+def leader_cause(timelines: RetainedTimelines, partition: str, end: int) -> LeaderCause:
     """Explain the leader of ``topic-partition`` after all records below ``end``.
 
     Raises LogError if there is no such partition then.
@@ -46,15 +43,16 @@ def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
     if match is None:
         raise LogError("partition", repr(partition), "topic-partition, such as orders-0")
     topic, number = match[1], int(match[2])
-    metadata = Timeline(history).advance(end)
+    metadata = timelines.at(end).metadata
     row = metadata.row(topic, number)
     if row is None:
         raise LogError("partition", partition, f"a partition that exists at offset {end - 1}")
     state = partition_record(metadata, row)
-    leader_record = _last_leader_record(history, state.topic_id, number, end)
+    leader_record = _last_leader_record(timelines.index, state.topic_id, number, end)
     if leader_record is None:
-        return LeaderCause(partition, state.leader, state.leader_epoch, snapshot_offset=history.snapshot_id.offset)
-    return _explain_record(history, partition, state, leader_record)
+        snapshot_offset = timelines.history.snapshot_id.offset
+        return LeaderCause(partition, state.leader, state.leader_epoch, snapshot_offset=snapshot_offset)
+    return _explain_record(timelines, partition, state, leader_record)
 
 
 @dataclass(slots=True)
@@ -65,44 +63,29 @@ class _LeaderRecord:
     batch: RecordBatch
     row: int
     previous: RecordBatch | None
-    following: RecordBatch | None = None
+    following: RecordBatch | None
 
 
-def _last_leader_record(history: LogHistory, topic_id: UUID, number: int, end: int) -> _LeaderRecord | None:
+def _last_leader_record(index: BatchIndex, topic_id: UUID, number: int, end: int) -> _LeaderRecord | None:
     """The last record below ``end`` that sets the leader of the partition."""
-    leader_record: _LeaderRecord | None = None
-    previous: RecordBatch | None = None
-    since_previous = until_following = 0
-    for batch in history.log.batches:
-        if batch.header.base_offset >= end and not until_following:
-            break
-        if batch.header.is_control:
-            previous, until_following = None, 0
-            continue
-        has_others = bool(_other_records(batch))
-        if leader_record is not None and until_following:
-            leader_record.following = batch if has_others else None
-            until_following = 0 if has_others else until_following - 1
-        row = _leader_record_row(batch, topic_id, number) if batch.header.base_offset < end else None
+    for position in reversed(index.find(partition_pattern(topic_id, number), end)):
+        batch = next(index.batches(position))
+        rows = (row for row, record in partition_rows(batch, topic_id, number) if _has_leader(record))
+        row = next(rows, None)
         if row is not None:
-            leader_record, until_following = _LeaderRecord(batch, row, previous), _BATCHES_MAX - 1
-        previous, since_previous = (batch, 0) if has_others else (previous, since_previous + 1)
-        if since_previous >= _BATCHES_MAX - 1:
-            previous = None
-    return leader_record
+            before = [*index.batches(max(position - _BATCHES_MAX + 1, 0), position)]
+            after = index.batches(position + 1, position + _BATCHES_MAX)
+            return _LeaderRecord(batch, row, _nearest_other(reversed(before)), _nearest_other(after))
+    return None
 
 
-def _leader_record_row(batch: RecordBatch, topic_id: UUID, number: int) -> int | None:
-    """The number of the last record in a batch that sets the leader of the partition."""
-    if topic_id.bytes not in batch.payload.tobytes():
-        return None
-    api_keys = batch.frames().api_key
-    rows = np.flatnonzero((api_keys == _CHANGE) | (api_keys == _PARTITION))
-    for row in rows[::-1].tolist():
-        record = decode_record(batch.value(row), batch.name(row)).record
-        assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
-        if record.topic_id == topic_id and record.partition_id == number and _has_leader(record):
-            return int(row)
+def _nearest_other(batches: Iterable[RecordBatch]) -> RecordBatch | None:
+    """The first batch with records other than those of partitions; None beyond a batch of control records."""
+    for batch in batches:
+        if batch.header.is_control:
+            return None
+        if _other_records(batch):
+            return batch
     return None
 
 
@@ -111,12 +94,12 @@ def _has_leader(record: records.PartitionRecord | records.PartitionChangeRecord)
 
 
 def _explain_record(
-    history: LogHistory, partition: str, state: records.PartitionRecord, leader_record: _LeaderRecord
+    timelines: RetainedTimelines, partition: str, state: records.PartitionRecord, leader_record: _LeaderRecord
 ) -> LeaderCause:
     batch, row = leader_record.batch, leader_record.row
     record = decode_record(batch.value(row), batch.name(row)).record
     assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
-    states = _possible_states(history, leader_record)
+    states = _possible_states(timelines, leader_record)
     topics = states[0].topics
     names = {topic_id: topics.names[topic] for topic_id, topic in topics.index_by_id.items()}
     cause = LeaderCause(
@@ -133,30 +116,21 @@ def _explain_record(
     return _explain_change(states, leader_record, record, cause)
 
 
-def _possible_states(history: LogHistory, leader_record: _LeaderRecord) -> list[ClusterMetadata]:
+def _possible_states(timelines: RetainedTimelines, leader_record: _LeaderRecord) -> list[ClusterMetadata]:
     """The possible states before the request that wrote a record: before the record, its batch, and its decision.
 
     Kafka decides all changes of a request from the state before it, and no record shows where a request begins.
     """
-    batch, timeline = leader_record.batch, Timeline(history)
-    earliest = timeline.advance(_start_of_decision(history, batch.header.base_offset)).copy()
-    before_batch = timeline.advance(batch.header.base_offset)
+    batch = leader_record.batch
+    offset = batch.header.base_offset
+    timeline = timelines.at(timelines.index.start_of_decision(offset))
+    earliest = timeline.metadata.copy()
+    before_batch = timeline.advance(offset)
     before_record = timeline.with_open_transaction()
     for number in range(leader_record.row):
         if not BEGIN <= int(batch.frames().api_key[number]) <= ABORT:
             replay(before_record, decode_record(batch.value(number), batch.name(number)).record, batch.offset(number))
     return [before_record, before_batch, earliest]
-
-
-def _start_of_decision(history: LogHistory, offset: int) -> int:
-    """The base offset of the first of the batches before ``offset`` that are as large as a part of a decision."""
-    start = history.snapshot_id.offset
-    for header in history.log.batches.headers():
-        if header.base_offset >= offset:
-            break
-        if header.is_control or header.record_count < RECORDS_MAX:
-            start = header.next_offset
-    return start
 
 
 def _explain_change(
@@ -211,7 +185,7 @@ def _possible_events(leader_record: _LeaderRecord) -> Iterator[tuple[int, record
 def _other_records(batch: RecordBatch) -> list[int]:
     """The numbers of the records other than those of partitions."""
     api_keys = batch.frames().api_key
-    numbers: list[int] = np.flatnonzero((api_keys != _CHANGE) & (api_keys != _PARTITION)).tolist()
+    numbers: list[int] = np.flatnonzero((api_keys != CHANGE) & (api_keys != PARTITION)).tolist()
     return numbers
 
 

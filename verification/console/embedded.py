@@ -1,0 +1,106 @@
+"""A console that may execute plans on a controller in this process, whose replicas catch up when a test lets them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from kframe_console.application import application
+from kframe_console.plans.executions import Executions
+from kframe_console.security.audit import AuditLog
+from kframe_console.settings import ConsoleSettings
+from kframe_console.sources.reading import ClusterChanges, Reading
+from starlette.applications import Starlette
+
+from kframe.plugin import StoreError
+from kframe.plugin.admin import ClusterDescription
+from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
+from kframe.plugin.snapshot import Snapshot
+from tests.plans.embedded_admin import EmbeddedAdmin
+
+URL: Final = "kafka://embedded:9092"
+
+
+class SharedAdmin(EmbeddedAdmin):
+    """The admin API of one controller for several threads. Replicas catch up while ``copies`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.RLock()
+        self.copies = threading.Event()
+        self.reachable = True
+
+    def capture(self) -> Snapshot:
+        """See EmbeddedAdmin."""
+        with self._lock:
+            return super().capture()
+
+    def describe(self) -> ClusterDescription:
+        """See EmbeddedAdmin. Raises StoreError while the controller is not ``reachable``."""
+        with self._lock:
+            if not self.reachable:
+                raise StoreError("no controller can be reached")
+            return super().describe() if self.copies.is_set() else self._description()
+
+    def reassign(self, targets: Any) -> Any:
+        """See EmbeddedAdmin."""
+        with self._lock:
+            return super().reassign(targets)
+
+    def close(self) -> None:
+        """Nothing: the next connection is to the same controller."""
+
+    def end(self) -> None:
+        """Stop the controller."""
+        super().close()
+
+
+@dataclass
+class CapturedSource:
+    """A cluster that is read for each page, with a new number if it has changed. Implements ``ClusterSource``."""
+
+    admin: SharedAdmin
+    name: str = URL
+    is_live: bool = True
+    problem: str | None = None
+    history: ClusterHistory | None = None
+    groups: GroupedCluster | None = None
+    points: tuple[HistoryPoint, ...] = ()
+
+    _number: int = 0
+    _digest: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reading(self, at: str) -> Reading:
+        """See ClusterSource."""
+        with self._lock:
+            snapshot = self.admin.capture()
+            digest, self._digest = self._digest, snapshot.digest()
+            self._number += digest != self._digest
+            return Reading(self._number, snapshot, datetime.now(UTC))
+
+    def changes(self, reading: Reading) -> ClusterChanges | None:
+        """See ClusterSource."""
+        return None
+
+    def start(self) -> None:
+        """See ClusterSource."""
+
+    def close(self) -> None:
+        """See ClusterSource."""
+
+
+@contextmanager
+def executing_application(folder: Path) -> Iterator[tuple[Starlette, SharedAdmin]]:
+    """The application, and its cluster. ``folder`` gets journals and ``audit.jsonl``."""
+    admin = SharedAdmin()
+    executions = Executions(URL, lambda: admin, folder, interval_s=0.01)
+    settings = ConsoleSettings(allow_execute=True)
+    with closing(AuditLog(folder / "audit.jsonl")) as audit:
+        yield application(CapturedSource(admin), settings, audit=audit, executions=executions), admin
+    admin.end()
