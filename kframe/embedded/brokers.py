@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from kframe.embedded.clock import VirtualClock
-from kframe.embedded.describe import Api, Request, describe_requests
+from kframe.embedded.describe import Request, describe_requests
 from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
 from kframe.model.arrays import Int32
@@ -23,6 +23,7 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
+from kframe.model.ids import Api
 from kframe.model.requests import ControlRequests
 from kframe.model.topic_partitions import topic_partition
 from kframe.ports.store import MayAct, Notify

@@ -6,7 +6,6 @@ The dicts cost one object per partition. Bulk code uses ``CountingTransport``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from kframe.errors import ErrorCode
 from kframe.model.arrays import UInt8
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.events import StopReplicaResponseReceived
-from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
+from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, Api, ReplicaFlag
 from kframe.model.lists import distinct_values
 from kframe.model.requests import ControlRequests
 
@@ -24,14 +23,6 @@ Request: TypeAlias = dict[str, Any]
 
 #: The fields of a partition from its stored state; null in a trace if there is no state.
 STATE_FIELDS: Final = ("leader", "isr", "leader_epoch", "controller_epoch", "leader_recovery_state", "partition_epoch")
-
-
-class Api(StrEnum):
-    """The three control requests by Kafka's names."""
-
-    LEADER_AND_ISR = "LeaderAndIsr"
-    UPDATE_METADATA = "UpdateMetadata"
-    STOP_REPLICA = "StopReplica"
 
 
 def describe_partition(view: PartitionView) -> dict[str, Any]:

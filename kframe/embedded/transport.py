@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.embedded.describe import Api, Request, describe_requests
+from kframe.embedded.describe import Request, describe_requests
 from kframe.model.arrays import Int32, Int64
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
+from kframe.model.ids import Api
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.ports.store import MayAct, Notify
 from kframe.ports.transport import BrokerQueue

@@ -6,7 +6,7 @@ metric or a request need no translation.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Final, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -72,3 +72,11 @@ class ElectionKind(IntEnum):
     PREFERRED = 2
     CONTROLLED_SHUTDOWN = 3
     INITIAL = 4
+
+
+class Api(StrEnum):
+    """The three control requests by Kafka's names."""
+
+    LEADER_AND_ISR = "LeaderAndIsr"
+    UPDATE_METADATA = "UpdateMetadata"
+    STOP_REPLICA = "StopReplica"

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from kframe.embedded import Api
 from kframe.errors import ErrorCode
+from kframe.model.ids import Api
 from kframe.scenario.fields import (
     BrokerId,
     BrokerIds,

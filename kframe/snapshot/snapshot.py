@@ -23,7 +23,6 @@ from kframe.snapshot.controllers import with_controllers, without_assumption
 from kframe.snapshot.convert import cluster_of, snapshot_of
 from kframe.snapshot.facts import KraftFacts, Source
 from kframe.snapshot.kraft_assumptions import kraft_assumptions
-from kframe.snapshot.kraft_metadata import metadata_of, snapshot_of_metadata
 from kframe.snapshot.tables import partitions_table
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
@@ -89,6 +88,8 @@ class Snapshot(SnapshotContent, Tabular):
         ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
         ``voters`` are the controllers of the quorum.
         """
+        from kframe.snapshot.kraft_metadata import snapshot_of_metadata
+
         return _snapshot(
             snapshot_of_metadata(metadata, source, offset, voters),
             cluster_id=cluster_id,
@@ -103,6 +104,8 @@ class Snapshot(SnapshotContent, Tabular):
         """
         if not self.is_kraft:
             raise InputError("mode", "zookeeper", "a snapshot of a KRaft cluster")
+        from kframe.snapshot.kraft_metadata import metadata_of
+
         return metadata_of(self)
 
     def with_mode(self, mode: Mode) -> Snapshot:

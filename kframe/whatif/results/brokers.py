@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from kframe.embedded import Api
 from kframe.model.arrays import Int32
+from kframe.model.ids import Api
 from kframe.pages.figures import bars_figure
 from kframe.pages.parts import BarsPart, FactsPart, Heading, Part, TablePart
 from kframe.pages.shown import Tabular

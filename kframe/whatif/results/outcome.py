@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32
+from kframe.model.ids import Api
 from kframe.model.texts import counted
 from kframe.pages.parts import FactsPart, Heading, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular

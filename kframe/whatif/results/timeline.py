@@ -11,9 +11,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from kframe.embedded import Api
 from kframe.model.arrays import Bool
-from kframe.model.ids import ElectionKind
+from kframe.model.ids import Api, ElectionKind
 from kframe.model.texts import counted
 
 ApiName: TypeAlias = Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]

@@ -11,7 +11,7 @@ import numpy as np
 from kframe.model.arrays import Bool, Int64
 
 if TYPE_CHECKING:
-    from kframe.embedded import Api
+    from kframe.model.ids import Api
 
 
 @dataclass(slots=True, eq=False)

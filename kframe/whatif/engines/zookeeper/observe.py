@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from kframe.core.selectors.leader_selection import Selection
-from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.arrays import Bool, Int32, UInt8
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
-from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
+from kframe.model.ids import NO_LEADER, NO_STATE, Api, ElectionKind, ReplicaFlag
 from kframe.model.lists import distinct_rows
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.ports.clock import Clock
