@@ -1,4 +1,4 @@
-"""Check an installed kframe without its source tree: version, plugins, a what-if, a small demo, and the manual pages.
+"""Check an installed kframe without its source tree: version, plugins, a what-if, a demo, the console, manual pages.
 
 ``python tests/packaging/smoke.py [EXTRA ...]`` checks the installation of that interpreter, and the commands of extras.
 It exits with 1 and a message if a command fails or prints something else.
@@ -7,11 +7,13 @@ It exits with 1 and a message if a command fails or prints something else.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
 from importlib.resources import files
 from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
 
 #: Loads the installed package even if the current folder has a source tree.
 KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
@@ -43,6 +45,9 @@ def main() -> int:
             )
             print(completed.stdout + completed.stderr)
             return 1
+    if "console" in sys.argv[1:] and (problem := console_problem()):
+        print(problem)
+        return 1
     rows = json.loads(run("plugins", "list", "-o", "json").stdout)["rows"]
     loaded = {row["plugin"] for row in rows if row["state"] == "loaded"}
     missing = {plugin.name for plugin in entry_points(group="kframe")} - loaded
@@ -52,6 +57,24 @@ def main() -> int:
     if not manual.is_file():
         print(f"{manual}: no such file, expected a manual page")
     return int(bool(missing) or not manual.is_file())
+
+
+def console_problem() -> str:
+    """Open the bundled example in a console, and fetch its overview. Returns what is wrong; empty if nothing is."""
+    example = files("kframe") / "snapshot" / "examples" / "kafka-4.4-broker-failure"
+    command = [*KFRAME, "console", str(example), "--no-browser", "--listen", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            address = re.search(r"http://\S+/", line)
+            if address is None:
+                return f"kframe console: found {line!r}, expected its address"
+            with build_opener(ProxyHandler({})).open(address[0], timeout=60) as response:
+                page = response.read().decode()
+        finally:
+            process.terminate()
+    return "" if "Brokers by rack" in page else "kframe console: found another page, expected the overview"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

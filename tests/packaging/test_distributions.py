@@ -21,6 +21,8 @@ from tests.packaging import distributions
 
 #: Largest source distribution, in bytes. The tests' records would exceed it.
 SOURCES_MOST = 3_000_000
+#: Largest wheel of the console, in bytes.
+CONSOLE_MOST = 1_500_000
 
 
 def unpack_compiled(archive: Path, folder: Path, distribution: Path) -> Path:
@@ -69,6 +71,14 @@ def test_wheels_run_without_compiler(wheels: Path) -> None:
     assert source.stat().st_size < SOURCES_MOST
     assert "manylinux" in wheel.name or sys.platform != "linux"
     distributions.install_and_run(Path(sys.executable), wheels)
+
+
+@pytest.mark.real
+@pytest.mark.extended
+def test_extra_brings_a_console_that_opens_the_bundled_example(wheels: Path) -> None:
+    (wheel,) = wheels.glob("kframe_console-*.whl")
+    assert wheel.stat().st_size <= CONSOLE_MOST
+    distributions.install_and_run(Path(sys.executable), wheels, ["console"])
 
 
 class ImpostorIndex(SimpleHTTPRequestHandler):
