@@ -127,7 +127,7 @@ def test_bad_operation_is_refused_by_parameter(clients: Any, query: str, paramet
 
 def test_zookeeper_cluster_has_no_operations_of_kraft(clients: Any) -> None:
     text = clients["zookeeper"].get("/whatif").text
-    assert "Shutdown" in text
+    assert "Shut down" in text
     assert "Fence" not in text
     assert clients["zookeeper"].get("/whatif?operation=fence&brokers=1&format=json").status_code == 400
 
