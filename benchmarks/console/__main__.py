@@ -109,8 +109,10 @@ class Measurements:
                     figures["actions"] = self._actions(browser, console.port, chosen.actions)
                 with record.part("memory"):
                     assert console.pid is not None
-                    own, engine = servers.memory_of(console.pid), servers.engine_memory(clusters.first)
-                    figures["server_memory"] = servers.memory_ratios(own, engine)
+                    own = servers.memory_of(console.pid)
+                    figures["server_memory"] = servers.memory_ratios(own, servers.engine_memory(clusters.first))
+                    engine = servers.engine_memory(clusters.first, servers.COMMAND_ALLOCATOR)
+                    figures["same_allocator_memory"] = servers.memory_ratios(own, engine)
                 with record.part("sessions"):
                     figures["sessions"] = self._with_sessions(browser, console.port)
             with (
@@ -141,8 +143,9 @@ def targets(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     for part in ("actions", "refreshes"):
         if actions := figures.get(part):
             yield f"{part}: 95th percentile, ms", actions["all"]["p95"], 300
-    if memory := figures.get("server_memory"):
-        yield "memory of the server in units of the engine's", memory["resident_ratio"], 1.3
+    for part, engine in (("server_memory", "the engine's in Python"), ("same_allocator_memory", page.SAME_ALLOCATOR)):
+        if memory := figures.get(part):
+            yield f"memory of the server in units of {engine}", memory["resident_ratio"], 1.3
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -12,6 +12,8 @@ _PARTS: Final = {
     "actions": "Random actions, ms from the input to the paint",
     "refreshes": "Random actions while the cluster is read again and again, ms",
 }
+#: The engine in the processes of the command ``kframe``, where Arrow has the allocator of the C library.
+SAME_ALLOCATOR: Final = "the engine with the allocator of the console"
 
 
 def markdown(record: Mapping[str, Any]) -> str:
@@ -36,9 +38,10 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield from _actions(title, sessions["actions"], [("HTTP requests", sessions["requests"])])
         yield ""
         yield f"Sessions read for {sessions['reading_s']:g} s on average; {sessions['refused']} requests were refused."
-    if memory := record.get("server_memory"):
-        rows = [_memory(memory, name) for name in ("resident", "peak")]
-        yield from _table("Memory, MB", ("", "console", "engine", "ratio"), rows)
+    for part, engine in (("server_memory", "the engine in Python"), ("same_allocator_memory", SAME_ALLOCATOR)):
+        if memory := record.get(part):
+            rows = [_memory(memory, name) for name in ("resident", "peak")]
+            yield from _table(f"Memory beside {engine}, MB", ("", "console", "engine", "ratio"), rows)
 
 
 def _actions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -47,6 +48,8 @@ import kframe
 snapshot = kframe.read_snapshot(sys.argv[1])
 print(Path("/proc/self/status").read_text())
 """
+#: The allocator of the command ``kframe``; Python programs have Arrow's.
+COMMAND_ALLOCATOR: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 _FIELD: Final = re.compile(r"^(VmHWM|VmRSS):\s+(\d+) kB$", re.MULTILINE)
 _NAMES: Final = {"VmHWM": "peak_bytes", "VmRSS": "resident_bytes"}
 
@@ -82,10 +85,11 @@ def memory_of(pid: int) -> dict[str, int]:
     return _memory(Path(f"/proc/{pid}/status").read_text())
 
 
-def engine_memory(snapshot: Path) -> dict[str, int]:
-    """The memory of a process that has read a snapshot by ``kframe.read_snapshot``."""
-    command = [sys.executable, "-c", _ENGINE, str(snapshot)]
-    return _memory(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+def engine_memory(snapshot: Path, allocator: Mapping[str, str] | None = None) -> dict[str, int]:
+    """The memory of a process that has read a snapshot by ``kframe.read_snapshot``. ``allocator`` has settings of its
+    environment."""
+    command, environment = [sys.executable, "-c", _ENGINE, str(snapshot)], {**os.environ, **(allocator or {})}
+    return _memory(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
 def memory_ratios(console: Mapping[str, int], engine: Mapping[str, int]) -> dict[str, Any]:

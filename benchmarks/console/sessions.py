@@ -11,7 +11,7 @@ import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -41,10 +41,20 @@ def session(port: int, seed: int, seconds: float) -> list[tuple[float, int]]:
                 query = {"sort": chance.choice(_SORTS), "leader": chance.randrange(100)}
             case _:
                 query = {**query, "first": chance.randrange(10_000)}
-        connection.request("GET", f"/partitions?{urlencode({**query, 'format': 'json', 'count': _WINDOW})}")
-        response = connection.getresponse()
+        response = _response(connection, f"/partitions?{urlencode({**query, 'format': 'json', 'count': _WINDOW})}")
         response.read()
         results.append((1_000 * (time.monotonic() - begun), response.status))
+
+
+def _response(connection: HTTPConnection, path: str) -> HTTPResponse:
+    """The response to a request. As a browser does, it asks again if the server has just closed the idle connection."""
+    try:
+        connection.request("GET", path)
+        return connection.getresponse()
+    except RemoteDisconnected:
+        connection.close()
+        connection.request("GET", path)
+        return connection.getresponse()
 
 
 def main() -> None:

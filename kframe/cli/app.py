@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -155,5 +156,7 @@ def cli() -> None:
 def main() -> None:
     """The ``kframe`` command. Python ``warnings`` of libraries are logged, not printed."""
     open_closed_streams()
+    # Arrow's own allocator keeps the pages of what it has read. It looks when Arrow is imported.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     logging.captureWarnings(True)
     cli(prog_name="kframe")

@@ -10,10 +10,12 @@ async function follow() {
   if (!response.ok) return;
   const { number, read_at: readAt, problem } = await response.json();
   const time = shown.querySelector("time");
-  time.dateTime = readAt;
-  time.textContent = `${readAt.slice(0, 19).replace("T", " ")} UTC`;
-  shown.title = problem ?? "";
-  shown.classList.toggle("problem", Boolean(problem));
+  if (time.dateTime !== readAt || shown.title !== (problem ?? "")) {
+    time.dateTime = readAt;
+    time.textContent = `${readAt.slice(0, 19).replace("T", " ")} UTC`;
+    shown.title = problem ?? "";
+    shown.classList.toggle("problem", Boolean(problem));
+  }
   if (String(number) === shown.dataset.number) return;
   const main = document.getElementById("main");
   if (document.querySelector("main > regular-table")) {
