@@ -33,6 +33,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     for part, title in _PARTS.items():
         if actions := record.get(part):
             yield from _actions(title, actions)
+    if "refreshes" in record:
+        yield ""
+        yield "A new reading that is painted before the next action counts as the last change of the one before."
     if sessions := record.get("sessions"):
         title = f"Beside {sessions['sessions']} sessions over HTTP, ms"
         yield from _actions(title, sessions["actions"], [("HTTP requests", sessions["requests"])])
