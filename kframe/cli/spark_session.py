@@ -26,7 +26,7 @@ from kframe.cli.output import BadInput
 from kframe.cli.studies import pairs_of_option
 from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import INT64_MAX, parse_whole
-from kframe.spark.sessions import check_pyspark
+from kframe.spark.sessions import check_master, check_pyspark
 
 if TYPE_CHECKING:
     from kframe.spark.stages import StageResult
@@ -66,14 +66,12 @@ class SparkSettings:
     def session_for(self, cost: int | None) -> Any:
         """The SparkSession for work that costs as much as so many partitions, or None: the driver does little work
         itself. Raises InputError as ``session``, also for a setting that is no number."""
-        from kframe.spark.sessions import check_master
         from kframe.spark.tasks import DRIVER_PARTITIONS, DRIVER_PARTITIONS_MAX
 
         stated = self.conf.get(DRIVER_PARTITIONS, str(DRIVER_PARTITIONS_MAX))
         most = parse_whole(stated, INT64_MAX)
         if most is None:
             raise BadInput(f"--conf {DRIVER_PARTITIONS}: found {short_repr(stated)}, expected a whole number")
-        check_master(self.master)
         return self.session() if cost is None or cost > most else None
 
 
@@ -122,6 +120,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if master is not None and remote is not None:
             raise click.UsageError("--master and --remote exclude one another")
         check_pyspark()  # before a command reads its input
+        check_master(master)
         ctx = click.get_current_context()
         try:
             result = command(*args, spark=SparkSettings(master, remote, conf), **kwargs)
