@@ -86,7 +86,8 @@ def port(kraft_snapshot: Snapshot) -> Iterator[int]:
         (b"nonsense\r\n\r\n", b"400"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000, b"400"),
-        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+        # A complete head beyond the bound may pass: it depends on the parts in which it arrives.
+        (b"GET /" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\nConnection: close\r\n\r\n", b"413"),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", b"400"),
         (b"GET /static/../application.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
