@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final, TypeVar
 
@@ -15,15 +15,20 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: Length up to which each pair of values in a list is compared.
 SHORT: Final = 64
-#: Lists that are compared at a time, so that the arrays of each step stay in the caches.
+#: Lists that are compared at a time.
 _BLOCK: Final = 1 << 14
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
     """For each of ``lists.values``: whether the list of the same number in ``others`` contains it."""
+    return _by_blocks(_members, lists, others)
+
+
+def _by_blocks(marks: Callable[..., Bool], lists: Ragged, *others: Ragged) -> Bool:
+    """What ``marks`` returns for these lists, and others of the same number, from blocks that fit into the caches."""
     result = np.empty(len(lists.values), np.bool_)
     for first in range(0, len(lists), _BLOCK):
-        part = _members(lists.part(first, first + _BLOCK), others.part(first, first + _BLOCK))
+        part = marks(*(argument.part(first, first + _BLOCK) for argument in (lists, *others)))
         result[lists.offsets[first] :][: len(part)] = part
     return result
 
@@ -64,11 +69,7 @@ def last_of_equal(keys: NDArray[Any]) -> Int32:
 
 def repeated(lists: Ragged) -> Bool:
     """For each of ``lists.values``: whether the same value occurs earlier in its list."""
-    result = np.empty(len(lists.values), np.bool_)
-    for first in range(0, len(lists), _BLOCK):
-        part = _repeated(lists.part(first, first + _BLOCK))
-        result[lists.offsets[first] :][: len(part)] = part
-    return result
+    return _by_blocks(_repeated, lists)
 
 
 def _repeated(lists: Ragged) -> Bool:

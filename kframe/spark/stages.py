@@ -197,29 +197,29 @@ def _played(
     session: SparkSession | None, units: list[Unit], stage: Stage, marks: Mapping[Path, Mark], out: str | None
 ) -> Iterator[DataFrame | pa.Table]:
     """The rows of RESULTS of units, played once. They are few where results are written."""
-    if out is not None:
-        path = Path(out).absolute()
-        with staging(path) as staged:
-            output = Output(str(path), str(staged), marks)
-            if session is None:
-                played = _played_here(units, stage, output)
-            else:
-                with interpreted(session):
-                    played = _results(session, units, stage, output).toArrow()
-        yield played
-    elif session is None:
-        yield _played_here(units, stage, None)
-    else:
-        with interpreted(session):
-            results = _results(session, units, stage, None).persist()
-            try:
-                yield results
-            finally:
-                results.unpersist()
+    if out is None:
+        with _rows(session, units, stage, None) as results:
+            yield results
+        return
+    path = Path(out).absolute()
+    with staging(path) as staged, _rows(session, units, stage, Output(str(path), str(staged), marks)) as results:
+        written = results if isinstance(results, pa.Table) else results.toArrow()
+    yield written
 
 
-def _played_here(units: list[Unit], stage: Stage, output: Output | None) -> pa.Table:
-    return pa.Table.from_batches(play_units(units, stage, output), RESULTS.schema)
+@contextmanager
+def _rows(
+    session: SparkSession | None, units: list[Unit], stage: Stage, output: Output | None
+) -> Iterator[DataFrame | pa.Table]:
+    if session is None:
+        yield pa.Table.from_batches(play_units(units, stage, output), RESULTS.schema)
+        return
+    with interpreted(session):
+        results = _results(session, units, stage, output).persist()
+        try:
+            yield results
+        finally:
+            results.unpersist()
 
 
 def _problems(results: DataFrame | pa.Table) -> list[dict[str, Any]]:

@@ -55,9 +55,7 @@ class IdLists:
 
     def section(self, first: int, last: int) -> IdLists:
         """The rows from ``first`` to before ``last``."""
-        offsets = self.lists.offsets[first : last + 1]
-        lists = Ragged(offsets - offsets[0], self.lists.values[offsets[0] : offsets[-1]])
-        return IdLists(lists, self.present[first:last])
+        return IdLists(self.lists.part(first, last), self.present[first:last])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
