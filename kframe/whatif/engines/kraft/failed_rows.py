@@ -60,6 +60,11 @@ class FailureCases:
         directory = None if self.directory is None else self.directory[first:last]
         return FailureCases(self.rows[first:last], self.failing[first:last], directory)
 
+    def take(self, positions: NDArray[Any]) -> FailureCases:
+        """The cases at ``positions``."""
+        directory = None if self.directory is None else self.directory[positions]
+        return FailureCases(self.rows[positions], self.failing[positions], directory)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseResults:

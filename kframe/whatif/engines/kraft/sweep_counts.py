@@ -24,7 +24,8 @@ from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values, sum_by_key
 from kframe.ports.progress import Progress
 from kframe.whatif.engines.kraft import failed_rows
-from kframe.whatif.engines.kraft.failed_rows import CaseResults, FailureCases, first_partitions, play_cases
+from kframe.whatif.engines.kraft.failed_rows import CaseResults, FailureCases, first_partitions
+from kframe.whatif.engines.kraft.partition_forms import PartitionForms
 from kframe.whatif.results.sweep import METRICS
 
 #: What is counted: METRICS, and the partitions that may lose data.
@@ -160,6 +161,7 @@ class _Counter:
     rank: Int32
     owner: Int32
     member: Int32
+    forms: PartitionForms
     before: CaseResults
     single: CaseResults
     """The result of each member's failure for the partition; of none if single failures are not played."""
@@ -174,6 +176,7 @@ class _Counter:
         first = first_partitions(context)
         owner, member = _members(context, rows, rank, first)
         played = slice(None) if plays_single else slice(0)
+        forms = PartitionForms.of(context, rows, first)
         return _Counter(
             context,
             targets,
@@ -184,8 +187,9 @@ class _Counter:
             rank,
             owner,
             member,
-            play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)), first),
-            play_cases(context, FailureCases(owner[played], up[member[played]].reshape(-1, 1)), first),
+            forms,
+            forms.play(FailureCases(rows, np.empty((len(rows), 0), np.int32))),
+            forms.play(FailureCases(owner[played], up[member[played]].reshape(-1, 1))),
         )
 
     def none(self, failures: int) -> tuple[Int64, Int64]:
@@ -219,7 +223,7 @@ class _Counter:
             earlier, other = np.repeat(members, later), ragged_positions(members + 1, later)
             rows, high = self.owner[earlier], self.member[other]
             failing_brokers = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
-            together = play_cases(self.context, FailureCases(rows, failing_brokers), self.first)
+            together = self.forms.play(FailureCases(rows, failing_brokers))
             start = self.before_of(rows)
             counts, leads = np.zeros((size, len(COUNTED)), np.int64), np.zeros((size, size), np.int64)
             for sign, results in (
@@ -275,7 +279,7 @@ class _Counter:
 
     def _played(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
         """The ``changes`` by failures whose cases are played now."""
-        results = play_cases(self.context, cases, self.first)
+        results = self.forms.play(cases)
         return self.changes(failure, failures, results, self.before_of(cases.rows))
 
 
