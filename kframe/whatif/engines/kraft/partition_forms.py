@@ -25,7 +25,7 @@ NO_FORM: Final = -1
 _NOT_ASSIGNED: Final = -1
 #: Replicas of a partition with a form, so that a byte has a bit for each.
 _WIDTH_MAX: Final = 8
-#: Partitions that are compared at a time.
+#: Partitions that are compared, and cases that are played, at a time.
 _BLOCK: Final = 1 << 16
 
 
@@ -55,6 +55,14 @@ class PartitionForms:
 
     def play(self, cases: FailureCases) -> CaseResults:
         """The results of ``play_cases``."""
+        results = CaseResults(np.empty(len(cases), np.uint8), np.empty(len(cases), np.int32))
+        for begin in range(0, len(cases), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            part = self._play(cases.part(begin, begin + _BLOCK))
+            results.flags[block], results.leader[block] = part.flags, part.leader
+        return results
+
+    def _play(self, cases: FailureCases) -> CaseResults:
         replicas = self.replicas[:, cases.rows - self.start]
         key = self._keys(cases, replicas)
         has_form = np.flatnonzero(key != NO_FORM)
