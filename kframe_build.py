@@ -40,6 +40,8 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "nonecheck": DEBUG,
     "autotestdict": False,
+    # Kernels have no state of their own: a free-threaded Python need not turn its lock on for them.
+    "freethreading_compatible": True,
     "show_performance_hints": not DEBUG,
 }
 

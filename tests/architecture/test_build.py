@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kframe import _core
-from tests.architecture.source import KERNELS, ROOT, module_name
+from tests.architecture.source import KERNELS, PLUGIN_KERNELS, ROOT, module_name
 
 DEBUG_REQUESTED = os.environ.get("KFRAME_DEBUG") == "1"
 #: The example snapshots, which are data files of the package.
@@ -30,6 +30,15 @@ def test_all_kernels_come_from_one_build(name: str) -> None:
     built = importlib.import_module(name).__file__
     assert built is not None
     assert Path(built).is_relative_to(ROOT / "build" / "debug") is DEBUG_REQUESTED
+
+
+@pytest.mark.parametrize("path", [*KERNELS, *PLUGIN_KERNELS], ids=lambda path: path.stem)
+def test_kernels_need_no_global_lock(path: Path) -> None:
+    """Free-threaded Python turns its lock on when it imports a module without this declaration."""
+    distribution = next(folder for folder in path.parents if (folder / "setup.py").exists())
+    sources = (distribution / "build").glob(f"{'debug' if DEBUG_REQUESTED else 'release'}/**/{path.stem}.c")
+    declaration = "#else\n#define __Pyx_FREETHREADING_COMPATIBLE Py_MOD_GIL_NOT_USED\n"
+    assert {declaration in file.read_text() for file in sources} == {True}
 
 
 @pytest.mark.skipif(not _core.DEBUG, reason="release kernels trust their caller")
