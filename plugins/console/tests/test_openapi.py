@@ -22,8 +22,7 @@ def has_no_question(page: Page) -> bool:
     """Whether a page needs no parameters but those of a partition."""
     if isinstance(page, ActionPage) or page.path in ("/plans/generate", "/groups"):
         return False
-    fields = () if page.parameters is None else msgspec.structs.fields(page.parameters)
-    return {field.name for field in fields if field.required} <= {"topic", "partition"}
+    return {field.name for field in msgspec.structs.fields(page.parameters) if field.required} <= {"topic", "partition"}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 from kframe_console.application import application
 from kframe_console.launch import LaunchOptions, checked_options
-from kframe_console.pages.page import ActionPage, PageContext
+from kframe_console.pages.page import ActionPage, PageContext, page
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditEntry, AuditLog
 from kframe_console.security.identities import StoredCredentials, password_line, token_line
@@ -54,12 +55,8 @@ def predict(_context: PageContext, parameters: NoteParameters) -> dict[str, int]
     return {"notes": parameters.count}
 
 
-NOTE = ActionPage(
-    "note", "Note", "/note", "Note.", "test.note/v1", NoteContent, note, "error.html", predict, NoteParameters
-)
-EXECUTE = ActionPage(
-    "execute", "Execute", "/execute", "Do.", "test.note/v1", NoteContent, note, "error.html", None, NoteParameters, True
-)
+NOTE = page(ActionPage, "note", "/note", schema="test.note/v1", template="error.html", predict=predict)(note)
+EXECUTE = replace(NOTE, name="execute", path="/execute", predict=None, executes=True)
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from msgspec import Meta, Struct
 
 from kframe.plugin.live import HistoryRecord, LeaderCause
 from kframe.plugin.whatif import Explanation, WhatIf
-from kframe_console.pages import partitions
-from kframe_console.pages.page import ContentPage, PageContext
-from kframe_console.pages.partitions import PartitionRow
+from kframe_console.pages.page import ContentPage, PageContext, page
+from kframe_console.pages.partitions import PartitionRow, partitions_page
 from kframe_console.sources.parts import partition_row, topic_snapshot
 from kframe_console.tables.query import broker_ids
 
@@ -39,11 +38,15 @@ class PartitionContent(Struct):
     history: list[HistoryRecord] | None
 
 
-def partition_content(context: PageContext, parameters: PartitionParameters) -> PartitionContent:
-    """The partition of the parameters. Raises InputError if there is none, or a broker is unknown."""
+@page(ContentPage, "partition", "/topics/{topic}/{partition}")
+def partition_page(context: PageContext, parameters: PartitionParameters) -> PartitionContent:
+    """One partition: its state, why it has its leader, and its history.
+
+    Raises InputError if there is none, or a broker is unknown.
+    """
     snapshot, topic, number = context.reading.snapshot, parameters.topic, parameters.partition
     row = partition_row(snapshot, topic, number)
-    table = partitions.partitions_page.table(context)
+    table = partitions_page.table(context)
     failed = broker_ids("fail", parameters.fail)
     explanation = WhatIf(topic_snapshot(snapshot, topic)).explain(topic, number, failed)
     (record,) = table.records(np.array([row]))
@@ -54,17 +57,3 @@ def partition_content(context: PageContext, parameters: PartitionParameters) -> 
         None if history is None or point is None else history.leader_cause(topic, number, point),
         None if history is None or point is None else history.partition_records(topic, number, point, _RECORDS_MAX),
     )
-
-
-PAGE: Final = ContentPage(
-    name="partition",
-    title="Partition",
-    path="/topics/{topic}/{partition}",
-    doc="One partition: its state, why it has its leader, and its history.",
-    schema="kframe.console-partition/v1",
-    content=PartitionContent,
-    build=partition_content,
-    template="partition.html",
-    parameters=PartitionParameters,
-    in_navigation=False,
-)

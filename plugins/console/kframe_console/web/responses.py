@@ -157,9 +157,9 @@ def _shown_table(
     view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], *, is_part: bool = False
 ) -> tuple[ColumnTable, Int32, ShownTable]:
     """The table that some parameters choose, the rows that the others select, and what is shown of both."""
-    fields = () if page.parameters is None else page.parameters.__struct_fields__
+    fields = page.parameters.__struct_fields__
     own = {name: text for name, text in parameters.items() if name in fields and text.strip()}
-    chosen = None if page.parameters is None else typed_parameters(page.parameters, own)
+    chosen = typed_parameters(page.parameters, own)
     table = page.table(context, chosen)
     query = table_query({name: text for name, text in parameters.items() if name not in fields}, tuple(table.columns))
     rows = table.rows(query, context.rows)
