@@ -6,23 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kframe.plugin import ParameterError
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterSource, Reading
 
 
 @dataclass(frozen=True, slots=True)
-class SavedSource:
+class SavedSource(ClusterSource):
     """One reading that stays."""
 
     name: str
     only: Reading
-    is_live: bool = False
-    problem: str | None = None
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
 
     @staticmethod
     def of(snapshot: Snapshot, name: str = "") -> SavedSource:
@@ -34,13 +28,3 @@ class SavedSource:
         if at:
             raise ParameterError("at", short_repr(at), "none: the source has one reading")
         return self.only
-
-    def changes(self, reading: Reading) -> ClusterChanges | None:
-        """None: no other reading is known."""
-        return None
-
-    def start(self) -> None:
-        """See ClusterSource."""
-
-    def close(self) -> None:
-        """See ClusterSource."""

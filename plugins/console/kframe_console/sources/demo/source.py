@@ -12,13 +12,12 @@ from typing import Final
 
 from kframe.plugin import KframeError, ParameterError
 from kframe.plugin.cluster import ElectionType
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.controllers import ControllerReading
 from kframe_console.sources.demo.cluster import DemoCluster
 from kframe_console.sources.demo.operations import BROKER_OPERATIONS, DemoOperation
 from kframe_console.sources.live import LiveSource
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterChanges, ClusterSource, Reading
 
 _LOG: Final = logging.getLogger("kframe.console")
 #: Operations that may wait.
@@ -32,18 +31,15 @@ _GROWTH_S: Final = 3.0
 _STEP_S: Final = 1.0
 
 
-class DemoSource:
+class DemoSource(ClusterSource):
     """The newest reading of an embedded cluster, which begins with ``partitions`` partitions."""
 
-    is_live: Final = True
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
+    is_live = True
+    problem: str | None = None
 
     def __init__(self, cluster: DemoCluster, partitions: int, step_s: float = _STEP_S) -> None:
         self.cluster: Final = cluster
-        self.name: Final = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
-        self.problem: str | None = None
+        self.name = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
         self.performing: DemoOperation | None = None
         """What is being done."""
         self.refusal: str | None = None
