@@ -276,7 +276,7 @@ def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
     from kframe_console.pages import live
     from kframe_console.routes import FLEET_PAGES, PAGES
     from kframe_console.sources.controllers import ServedControllers
-    from kframe_console.sources.demo.start import demo_source
+    from kframe_console.sources.demo.source import demo_source
     from kframe_console.sources.fleet import FleetSource
     from kframe_console.sources.no_cluster import no_cluster
 

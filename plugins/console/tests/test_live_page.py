@@ -19,7 +19,7 @@ from kframe_console.pages import live
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources import controllers, monitor
 from kframe_console.sources.controller_values import controller_content
-from kframe_console.sources.controllers import ControllerReading, EmbeddedControllers, ServedControllers
+from kframe_console.sources.controllers import ControllerReading, ServedControllers, embedded_reading
 from kframe_console.sources.demo.kraft import KraftDemo
 from kframe_console.sources.demo.source import DemoSource
 from kframe_console.sources.monitor import ClusterMonitor
@@ -59,7 +59,7 @@ def zookeeper_controllers() -> Iterator[list[tuple[kframe.Controller, str]]]:
 
 def test_served_pages_have_the_values_of_the_controller() -> None:
     with zookeeper_controllers() as running:
-        embedded = EmbeddedControllers(tuple(controller for controller, _ in running)).read_controllers()
+        embedded = [embedded_reading(controller) for controller, _ in running]
         served = ServedControllers([address for _, address in running]).read_controllers()
     contents = [
         [msgspec.structs.replace(controller_content(reading), name="", latencies=[]) for reading in readings]
@@ -267,7 +267,7 @@ def test_curves_continue_after_a_sample(client: TestClient) -> None:
         ({"operation": "kill", "broker": "9"}, 400, "broker: found 9, expected a broker from 1 to 4"),
         ({"operation": "kill", "broker": "x"}, 400, "broker: found 'x'"),
         ({"operation": "kill"}, 400, "broker: found None"),
-        ({"operation": "resign"}, 400, "operation: found resign"),
+        ({"operation": "resign"}, 400, "operation: found 'resign'"),
         ({"operation": "create_topic", "topic": "t", "partitions": "99999"}, 400, "partitions: found '99999'"),
         ({"operation": "create_topic", "topic": "t" * 300}, 400, "topic: found"),
         ({}, 400, "operation: found no value"),
