@@ -26,9 +26,9 @@ from kframe_console.pages import (
     topics,
     whatif,
 )
-from kframe_console.pages.page import Page
+from kframe_console.pages.page import ConsolePage
 
-PAGES: Final[tuple[Page, ...]] = (
+PAGES: Final[tuple[ConsolePage, ...]] = (
     overview.overview_page,
     brokers.brokers_page,
     topics.topics_page,

@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 import jsonschema
 import msgspec
 import pytest
-from kframe_console.pages.page import ActionPage, Page, TablePage
+from kframe_console.pages.page import ActionPage, ConsolePage, TablePage
 from kframe_console.routes import PAGES
 from starlette.testclient import TestClient
 
 from kframe.plugin.snapshot import Snapshot
 
-Question: TypeAlias = Callable[[Page], dict[str, str]]
+Question: TypeAlias = Callable[[ConsolePage], dict[str, str]]
 
 
-def has_no_question(page: Page) -> bool:
+def has_no_question(page: ConsolePage) -> bool:
     """Whether a page needs no parameters but those of a partition."""
     if isinstance(page, ActionPage) or page.path in ("/plans/generate", "/groups"):
         return False

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_console.pages.page import Page, TablePage
+from kframe_console.pages.page import ConsolePage, TablePage
 from kframe_console.routes import PAGES
 from starlette.testclient import TestClient
 
@@ -36,7 +36,7 @@ def plain(value: object) -> Any:
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
 def test_formats_of_a_table_have_the_same_rows(
-    page: TablePage, client: TestClient, question: Callable[[Page], dict[str, str]]
+    page: TablePage, client: TestClient, question: Callable[[ConsolePage], dict[str, str]]
 ) -> None:
     def get(format_name: str) -> Any:
         return client.get(page.path, params={"format": format_name, "count": "1000", **question(page)})

@@ -65,7 +65,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ConsolePage:
     """An address, and what it answers. ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``.
 
     ``doc`` describes it, and ``schema`` names the type of its answer in JSON.
@@ -82,7 +82,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentPage(Page):
+class ContentPage(ConsolePage):
     """A page with one value. ``build(context, parameters)`` returns a ``content``; it runs in a thread, and raises
     InputError for what it cannot answer.
 
@@ -96,7 +96,7 @@ class ContentPage(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TablePage(Page):
+class TablePage(ConsolePage):
     """A page with a table whose rows have the type ``row``. ``build(context)`` makes the table of a reading once.
 
     ``links`` has for columns the address of what a cell names, as ``/topics/{topic}``. With ``parameters``, whose
@@ -119,7 +119,7 @@ class TablePage(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionPage(Page):
+class ActionPage(ConsolePage):
     """A write: it answers POST alone. Each is logged with its user, and needs the token of a page.
 
     ``predict(context, parameters)`` returns what is to be expected, such as the what-if of a plan, for the log;
