@@ -37,9 +37,8 @@ from kframe_console.sources.demo.source import demo_source
 from kframe_console.sources.fleet import FleetSource
 from kframe_console.sources.live import LiveSource, reader_of
 from kframe_console.sources.logged import LoggedSource
-from kframe_console.sources.no_cluster import no_cluster
 from kframe_console.sources.reading import ClusterSource
-from kframe_console.sources.saved import SavedSource
+from kframe_console.sources.saved import SavedSource, no_cluster
 
 
 class _Shown(NamedTuple):

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +179,8 @@ def test_differences_are_those_of_plain_python(before: Any, after: Any) -> None:
     for key in old.keys() & new.keys():
         expected["partition leader"] += old[key][0] != new[key][0]
         expected["partition isr"] += old[key][1] != new[key][1]
-    result = differences_between(snapshot_of(old), snapshot_of(new))
-    assert +result.counts == +expected
+    result = differences_between(datetime.now(UTC), snapshot_of(old), snapshot_of(new))
+    assert result.counts == +expected
     assert len(result.examples) == min(sum(expected.values()), 50)
     for each in result.examples:
         if each.kind == "partition":

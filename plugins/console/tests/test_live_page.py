@@ -17,7 +17,7 @@ from kframe_console.sources.controllers import ControllerReading, ServedControll
 from kframe_console.sources.demo.kraft import KraftDemo
 from kframe_console.sources.demo.source import DemoSource
 from kframe_console.sources.monitor import ClusterMonitor
-from kframe_console.sources.no_cluster import no_cluster
+from kframe_console.sources.saved import no_cluster
 
 import kframe
 from kframe.cli.monitor import LISTENER, Monitor

@@ -143,8 +143,7 @@ class LiveSource(ClusterSource):
         snapshot = self._complete(snapshot)
         number = self._readings[-1].number + 1 if self._readings else 1
         if self._readings:
-            differences = differences_between(self._readings[-1].snapshot, snapshot)
-            self._changes.append((now, ClusterChanges(now.isoformat(), dict(differences.counts), differences.examples)))
+            self._changes.append((now, differences_between(now, self._readings[-1].snapshot, snapshot)))
         self._readings = (*self._readings, Reading(number, snapshot, now).prepare())[-_RETAINED:]
 
     def reading(self, at: str) -> Reading:

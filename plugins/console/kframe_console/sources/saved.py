@@ -1,4 +1,4 @@
-"""A source that was read once: a snapshot file, a directory of a KRaft node, or a snapshot in memory."""
+"""A source that was read once: a snapshot file, a directory of a KRaft node, a snapshot in memory, or no cluster."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kframe.plugin import ParameterError
+from kframe.plugin.cluster import ClusterState
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterSource, Reading
@@ -28,3 +29,8 @@ class SavedSource(ClusterSource):
         if at:
             raise ParameterError("at", short_repr(at), "none: the source has one reading")
         return self.only
+
+
+def no_cluster(name: str) -> SavedSource:
+    """A source without brokers and topics, for a console that shows controllers alone."""
+    return SavedSource.of(Snapshot.from_cluster(ClusterState()), name)
