@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +13,11 @@ from kframe_console.application import application
 from kframe_console.plans.executions import Executions
 from kframe_console.security.audit import AuditLog
 from kframe_console.settings import ConsoleSettings
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterSource, Reading
 from starlette.applications import Starlette
 
 from kframe.plugin import StoreError
 from kframe.plugin.admin import ClusterDescription
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from tests.plans.embedded_admin import EmbeddedAdmin
 
@@ -60,39 +58,25 @@ class SharedAdmin(EmbeddedAdmin):
         super().close()
 
 
-@dataclass
-class CapturedSource:
-    """A cluster that is read for each page, with a new number if it has changed. Implements ``ClusterSource``."""
+class CapturedSource(ClusterSource):
+    """A cluster that is read for each page, with a new number if it has changed."""
 
-    admin: SharedAdmin
-    name: str = URL
-    is_live: bool = True
-    problem: str | None = None
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
+    name = URL
+    is_live = True
 
-    _number: int = 0
-    _digest: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, admin: SharedAdmin) -> None:
+        self._admin = admin
+        self._number = 0
+        self._digest = ""
+        self._lock = threading.Lock()
 
     def reading(self, at: str) -> Reading:
         """See ClusterSource."""
         with self._lock:
-            snapshot = self.admin.capture()
+            snapshot = self._admin.capture()
             digest, self._digest = self._digest, snapshot.digest()
             self._number += digest != self._digest
             return Reading(self._number, snapshot, datetime.now(UTC))
-
-    def changes(self, reading: Reading) -> ClusterChanges | None:
-        """See ClusterSource."""
-        return None
-
-    def start(self) -> None:
-        """See ClusterSource."""
-
-    def close(self) -> None:
-        """See ClusterSource."""
 
 
 @contextmanager

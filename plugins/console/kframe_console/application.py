@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from kframe.plugin import InputError, KframeError, ParameterError
 from kframe_console.jobs.computations import Computations, Overloaded
 from kframe_console.jobs.jobs import Cancelled, Job, Jobs, Unfinished
-from kframe_console.pages.page import ActionPage, Page, PageContext, TablePage
+from kframe_console.pages.page import ActionPage, ConsolePage, PageContext, TablePage
 from kframe_console.plans.executions import Executions
 from kframe_console.plans.session import Plans, Sizes, no_sizes
 from kframe_console.routes import PAGES
@@ -65,13 +65,13 @@ class Console:
     that there is not."""
 
     settings: ConsoleSettings
-    pages: tuple[Page, ...]
+    pages: tuple[ConsolePage, ...]
     computations: Computations
     tokens: ForgeryTokens
     audit: AuditLog
     context: Callable[[str, Identity], PageContext]
 
-    def view(self, page: Page, request: Request, parameters: Mapping[str, str]) -> View:
+    def view(self, page: ConsolePage, request: Request, parameters: Mapping[str, str]) -> View:
         """What templates show around a page."""
         user = request.state.user
         execute = self.settings.allow_execute
@@ -84,7 +84,7 @@ def application(
     login: LoginPolicy | None = None,
     oidc: OidcLogin | None = None,
     audit: AuditLog | None = None,
-    pages: tuple[Page, ...] = PAGES,
+    pages: tuple[ConsolePage, ...] = PAGES,
     sizes: Sizes = no_sizes,
     executions: Executions | None = None,
     controllers: Controllers | None = None,
@@ -141,13 +141,13 @@ def application(
     return app
 
 
-def _route(page: Page, console: Console) -> Route:
+def _route(page: ConsolePage, console: Console) -> Route:
     if isinstance(page, ActionPage):
         return Route(page.path, _action_endpoint(page, console), methods=["POST"], name=page.name)
     return Route(page.path, _page_endpoint(page, console), methods=["GET"], name=page.name)
 
 
-def _page_endpoint(page: Page, console: Console) -> Callable[[Request], Awaitable[Response]]:
+def _page_endpoint(page: ConsolePage, console: Console) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
         parameters = distinct_parameters([*request.query_params.multi_items(), *_path_parameters(request)])
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,25 +17,14 @@ from kframe.plugin.commands import (
     PluginSettings,
     SnapshotReading,
     WholeNumber,
-    awaited,
     collected,
-    is_url,
-    opened_cluster,
     plugin_options,
-    progress,
     reading_options,
     weights_option,
 )
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from kframe.plugin.live import ClusterHistory
-    from kframe_console.launch import LaunchOptions, ListenAddress
-    from kframe_console.pages.page import Page
-    from kframe_console.plans.session import Sizes
-    from kframe_console.sources.controllers import Controllers
-    from kframe_console.sources.reading import ClusterSource
+    from kframe_console.launch import LaunchOptions
 
 #: A bundled example, relative to the package ``kframe``: the metadata log of a real cluster.
 _EXAMPLE: Final = ("snapshot", "examples", "kafka-4.4-broker-failure")
@@ -75,48 +63,15 @@ def _new_user(ctx: click.Context, _option: click.Parameter, name: str | None) ->
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class _Watched(NamedTuple):
-    """The options of what a console shows beside SOURCE, or in its place."""
-
-    metrics: tuple[str, ...]
-    demo: str | None
-    partitions: int
-    brokers: int
-
-
-#: Adds options to the command, which receives them as ``watched``.
-_watch_options: Final = collected(
-    "watched",
-    _Watched,
-    click.option(
-        "--metrics",
-        multiple=True,
-        metavar="URL",
-        help="A controller, stand-by or shadow to watch, by its --metrics-listen, http://HOST:PORT; may be repeated.",
-    ),
-    click.option(
-        "--demo",
-        type=click.Choice(("kraft", "zookeeper")),
-        is_flag=False,
-        flag_value="kraft",
-        help="In place of SOURCE, a cluster in this process that you can break, in KRaft mode by default.",
-    ),
-    click.option(
-        "--partitions", type=WholeNumber(1, 2_000_000), default=120, show_default=True, help="Partitions of --demo."
-    ),
-    click.option("--brokers", type=WholeNumber(3, 1_000), default=6, show_default=True, help="Brokers of --demo."),
-)
-
-
 def _launch(**options: Any) -> LaunchOptions:
     from kframe_console.launch import LaunchOptions
 
     return LaunchOptions(**options)
 
 
-#: Adds the options of ``LaunchOptions`` to the command, which receives them as ``launch``.
+#: Adds the options of ``LaunchOptions`` to the command, which receives them as ``options``.
 _launch_options: Final = collected(
-    "launch",
+    "options",
     _launch,
     click.option(
         "--listen",
@@ -141,6 +96,35 @@ _launch_options: Final = collected(
         metavar="URL",
         help="Brokers that execute plans, kafka://HOST:PORT[,HOST:PORT]...; without it, those of SOURCE.",
     ),
+    click.option(
+        "--metrics",
+        multiple=True,
+        metavar="URL",
+        help="A controller, stand-by or shadow to watch, by its --metrics-listen, http://HOST:PORT; may be repeated.",
+    ),
+    click.option(
+        "--demo",
+        type=click.Choice(("kraft", "zookeeper")),
+        is_flag=False,
+        flag_value="kraft",
+        help="In place of SOURCE, a cluster in this process that you can break, in KRaft mode by default.",
+    ),
+    click.option(
+        "--partitions", type=WholeNumber(1, 2_000_000), default=120, show_default=True, help="Partitions of --demo."
+    ),
+    click.option("--brokers", type=WholeNumber(3, 1_000), default=6, show_default=True, help="Brokers of --demo."),
+    click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not."),
+    CONFIG_OPTION,
+    COMMAND_CONFIG,
+    click.option(
+        "--refresh",
+        type=DecimalNumber(0.1),
+        default=REFRESH_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="Read a live cluster, or the directory of a running node, this often; a large one less often.",
+    ),
+    weights_option,
 )
 
 
@@ -148,19 +132,6 @@ _launch_options: Final = collected(
 @click.argument("source", metavar="SOURCE", type=SOURCE, required=False)
 @reading_options
 @_launch_options
-@_watch_options
-@click.option("--browser/--no-browser", default=True, help="Open the console in the browser (default), or do not.")
-@CONFIG_OPTION
-@COMMAND_CONFIG
-@click.option(
-    "--refresh",
-    type=DecimalNumber(0.1),
-    default=REFRESH_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Read a live cluster, or the directory of a running node, this often; a large one less often.",
-)
-@weights_option
 @click.option(
     "--new-user",
     metavar="NAME",
@@ -170,18 +141,7 @@ _launch_options: Final = collected(
     help="Ask for a password, print the line of --users, and end.",
 )
 @plugin_options
-def command(
-    source: Any,
-    reading: SnapshotReading,
-    launch: LaunchOptions,
-    watched: _Watched,
-    browser: bool,
-    config: Path | None,
-    command_config: Path | None,
-    refresh: float,
-    weights: Any,
-    plugins: PluginSettings,
-) -> None:
+def command(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> None:
     """Show a cluster in the browser: its brokers, topics and partitions, and why each partition has its leader.
 
     SOURCE is a snapshot, a dump or output of Kafka's tools; a fleet, the folder that kframe spark ingest wrote; or
@@ -195,138 +155,14 @@ def command(
     The pages are served on this machine alone, unless --listen names another address: then users log in, by --users,
     --tokens, --oidc or --client-ca.
     """
-    source, watched = _checked(source, watched)
-    from kframe_console.allocator import return_large_arrays
-    from kframe_console.application import application
-    from kframe_console.launch import checked_options, executions_of, login_of, settings_of, sizes_of
-    from kframe_console.security.audit import AuditLog
-
-    address = checked_options(launch)
-    login, oidc_login = login_of(launch)
-    audit = AuditLog(launch.audit_log)
-    return_large_arrays()
-    opened = None if source is None else _opened(source, reading, (config, command_config), plugins, refresh)
-    shown = _shown(opened, watched)
-    sizes = sizes_of(weights)
-    if opened is not None and weights is not None:
-        _check_sizes(opened, sizes)
-    executions = executions_of(launch, source, command_config, plugins)
-    app = application(
-        shown.source,
-        settings_of(launch, address),
-        login,
-        oidc_login,
-        audit,
-        shown.pages,
-        sizes,
-        executions,
-        shown.controllers,
-    )
-    try:
-        _serve(app, shown.source.name, launch, address, browser)
-    finally:
-        audit.close()
-
-
-def _check_sizes(opened: ClusterSource, sizes: Sizes) -> None:
-    """Refuse unusable sizes now, not by the first plan. Raises InputError, and UsageError for those of a fleet."""
-    from kframe_console.sources.fleet import FleetSource
-
-    if isinstance(opened, FleetSource):
-        raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
-    sizes(opened.reading("").snapshot)
-
-
-def _serve(app: Starlette, name: str, launch: LaunchOptions, address: ListenAddress, browser: bool) -> None:
-    """Serve until a signal; ``browser``: open the pages there. Raises ConfigError."""
-    from kframe_console.launch import url_of
-    from kframe_console.serving import listening_socket, serve
-
-    listener = listening_socket(address.host, address.port)
-    url = url_of(launch, address.host, listener.getsockname()[1])
-    click.echo(f"kframe console of {name}: {url} (Ctrl-C ends it)")
-    if browser:
-        webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
-    serve(app, listener, launch.tls)
-
-
-def _checked(source: Any, watched: _Watched) -> tuple[Any, _Watched]:
-    """SOURCE and the options, with pages of a controller among these. Raises UsageError unless there is one cluster."""
     if isinstance(source, str) and source.startswith("http://"):
-        source, watched = None, watched._replace(metrics=(source, *watched.metrics))
-    if (source is not None or watched.metrics) and watched.demo is not None:
+        source, options = None, replace(options, metrics=(source, *options.metrics))
+    if (source is not None or options.metrics) and options.demo is not None:
         raise click.UsageError("found --demo beside SOURCE or --metrics, expected one of them")
-    if source is None and watched.demo is None and not watched.metrics:
+    if source is None and options.demo is None and not options.metrics:
         raise click.UsageError(
             f"found no SOURCE, expected a snapshot, a directory or a URL, such as the bundled {example()}"
         )
-    return source, watched
+    from kframe_console.start import start
 
-
-class _Shown(NamedTuple):
-    """What a console shows."""
-
-    source: ClusterSource
-    pages: tuple[Page, ...]
-    controllers: Controllers | None
-
-
-def _shown(opened: ClusterSource | None, watched: _Watched) -> _Shown:
-    """What a console of a source shows, or one of a demo, or of controllers alone. Raises ConfigError."""
-    from kframe_console.pages import live
-    from kframe_console.routes import FLEET_PAGES, PAGES
-    from kframe_console.sources.controllers import ServedControllers
-    from kframe_console.sources.demo.start import demo_source
-    from kframe_console.sources.fleet import FleetSource
-    from kframe_console.sources.no_cluster import no_cluster
-
-    if watched.demo is not None:
-        demo = demo_source(watched.demo, watched.partitions, watched.brokers)
-        return _Shown(demo, PAGES, demo)
-    controllers = ServedControllers(watched.metrics) if watched.metrics else None
-    if opened is None:
-        return _Shown(no_cluster(", ".join(watched.metrics)), (replace(live.live_page, path="/"),), controllers)
-    return _Shown(opened, FLEET_PAGES if isinstance(opened, FleetSource) else PAGES, controllers)
-
-
-def _opened(
-    source: Any,
-    reading: SnapshotReading,
-    configs: tuple[Path | None, Path | None],
-    plugins: PluginSettings,
-    interval_s: float,
-) -> ClusterSource:
-    """The source that a user named; ``configs`` are those of a server and of a client.
-
-    Raises UsageError, InputError, and for a live cluster StoreError.
-    """
-    from kframe.plugin import InputError
-    from kframe.plugin.fleet import is_fleet
-    from kframe.plugin.live import GroupedCluster
-    from kframe.plugin.snapshot import open_history
-    from kframe_console.sources.fleet import FleetSource
-    from kframe_console.sources.live import LiveSource, reader_of
-    from kframe_console.sources.logged import LoggedSource
-    from kframe_console.sources.saved import SavedSource
-
-    if is_url(source):
-        cluster, located = opened_cluster(source, *configs, plugins)
-        with progress("reading", awaited=awaited(source)), located:
-            groups = cluster if isinstance(cluster, GroupedCluster) else None
-            return LiveSource(source, reader_of(cluster), reading.complete, interval_s, groups)
-    if any(configs):
-        raise click.UsageError("--config and --command-config are for the URL of a live cluster")
-
-    if isinstance(source, Path) and is_fleet(source):
-        return FleetSource(source, reading.complete)
-    if isinstance(source, Path) and source.is_file() and source.suffix == ".parquet":
-        raise InputError(str(source), "a Parquet file", "a fleet: the folder that kframe spark ingest wrote")
-
-    def history() -> ClusterHistory | None:
-        return open_history(source, reading.source_format)
-
-    opened = history()
-    if opened is None:
-        return SavedSource.of(reading.read(source), str(source))
-    folder = source if isinstance(source, Path) and source.is_dir() else None
-    return LoggedSource(str(source), opened, reading.complete, folder, history, interval_s)
+    start(source, reading, options, plugins)

@@ -54,6 +54,15 @@ class LaunchOptions:
     audit_log: Path | None = None
     allow_execute: bool = False
     execute_by: str | None = None
+    metrics: tuple[str, ...] = ()
+    demo: str | None = None
+    partitions: int = 0
+    brokers: int = 0
+    browser: bool = False
+    config: Path | None = None
+    command_config: Path | None = None
+    refresh: float = 0.0
+    weights: Any = None
 
     @property
     def tls(self) -> TlsFiles | None:
@@ -107,9 +116,7 @@ def settings_of(options: LaunchOptions, address: ListenAddress) -> ConsoleSettin
     return ConsoleSettings(hosts=hosts, allow_execute=options.allow_execute)
 
 
-def executions_of(
-    options: LaunchOptions, source: object, command_config: Path | None, plugins: PluginSettings
-) -> Executions | None:
+def executions_of(options: LaunchOptions, source: object, plugins: PluginSettings) -> Executions | None:
     """What executes plans, on the brokers of a URL or of the source. None without ``--allow-execute``, and for a
     source that is not live. Raises ConfigError without brokers."""
     if not options.allow_execute or options.audit_log is None or not is_url(source):
@@ -118,7 +125,7 @@ def executions_of(
     if not url.startswith(_KAFKA):
         found = f"{source} without --execute-by" if options.execute_by is None else short_repr(url)
         raise ConfigError("--allow-execute", found, f"brokers of the cluster, {_KAFKA}HOST:PORT[,HOST:PORT]...")
-    registry, properties = plugins.registry(), client_properties(command_config)
+    registry, properties = plugins.registry(), client_properties(options.command_config)
     return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)
 
 

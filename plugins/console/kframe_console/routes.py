@@ -26,16 +26,16 @@ from kframe_console.pages import (
     topics,
     whatif,
 )
-from kframe_console.pages.page import Page
+from kframe_console.pages.page import ConsolePage
 
-PAGES: Final[tuple[Page, ...]] = (
-    overview.PAGE,
-    brokers.PAGE,
+PAGES: Final[tuple[ConsolePage, ...]] = (
+    overview.overview_page,
+    brokers.brokers_page,
     topics.topics_page,
     partitions.partitions_page,
     live.live_page,
-    topic.PAGE,
-    partition.PAGE,
+    topic.topic_page,
+    partition.partition_page,
     groups.PAGE,
     whatif.whatif_page,
     whatif.changed_partitions_page,
@@ -60,4 +60,4 @@ PAGES: Final[tuple[Page, ...]] = (
     live.demo_page,
 )
 #: The pages of a fleet: the first one lists its clusters.
-FLEET_PAGES: Final = (clusters.PAGE, replace(overview.PAGE, path="/overview"), *PAGES[1:])
+FLEET_PAGES: Final = (clusters.PAGE, replace(overview.overview_page, path="/overview"), *PAGES[1:])

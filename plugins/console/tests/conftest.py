@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kframe_console.application import application
 from kframe_console.command import example
-from kframe_console.pages.page import Page
+from kframe_console.pages.page import ConsolePage
 from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
@@ -32,7 +32,7 @@ def snapshot(request: pytest.FixtureRequest) -> Snapshot:
 
 
 @pytest.fixture(scope="session")
-def question() -> Callable[[Page], dict[str, str]]:
+def question() -> Callable[[ConsolePage], dict[str, str]]:
     """Parameters that a page can answer, if it does not answer none."""
     return lambda page: {"operation": "fail", "brokers": "1"} if page.path.startswith("/whatif") else {}
 

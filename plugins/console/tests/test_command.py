@@ -8,14 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 from click.testing import CliRunner
 from kframe_console.command import example
+from kframe_console.launch import LaunchOptions, checked_options
 from kframe_console.security.identities import StoredCredentials
 
 from kframe.cli.app import cli
+from kframe.plugin import ConfigError
 from tests.architecture.source import ROOT
 
 HEALTHY = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
@@ -97,8 +100,13 @@ def test_new_user_is_a_line_of_a_users_file(tmp_path: Path) -> None:
         ([str(HEALTHY), "--refresh", "0"], "--refresh"),
         ([str(HEALTHY), "--weights", "none.csv"], "none.csv"),
         ([str(HEALTHY), "--allow-execute"], "--allow-execute: found no --audit-log, expected --audit-log FILE"),
+        ([str(HEALTHY), "--demo"], "found --demo beside SOURCE or --metrics"),
+        (["--demo", "--metrics", "http://localhost:1"], "found --demo beside SOURCE or --metrics"),
+        ([], "found no SOURCE"),
+        (["--demo", "raft"], "'raft' is not one of"),
+        (["--demo", "--partitions", "0"], "--partitions"),
     ],
-    ids=lambda value: value[-1] if isinstance(value, list) else "",
+    ids=str,
 )
 def test_unusable_arguments_are_refused_in_one_line(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(cli, ["console", "--no-browser", "--listen", "0", *arguments])
@@ -106,3 +114,42 @@ def test_unusable_arguments_are_refused_in_one_line(arguments: list[str], messag
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"listen": "x"}, "--listen: found 'x', expected HOST:PORT"),
+        ({"listen": "localhost:70000"}, "--listen"),
+        ({"listen": "0.0.0.0:80"}, "--listen: found 0.0.0.0 without a login"),
+        ({"listen": "[::]:80"}, "--listen: found :: without a login"),
+        ({"listen": "example.org:80"}, "--listen: found example.org without a login"),
+        ({"listen": "0.0.0.0:80", "users": Path("u")}, "--listen: found 0.0.0.0 without TLS"),
+        ({"listen": "80", "tls_cert": Path("c")}, "--tls-cert, --tls-key: found one of them, expected both"),
+        ({"listen": "80", "client_ca": Path("c")}, "--client-ca: found no --tls-cert"),
+        ({"listen": "80", "allow_execute": True}, "--allow-execute: found no --audit-log"),
+    ],
+    ids=str,
+)
+def test_unsafe_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        checked_options(LaunchOptions(**options))
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"listen": "0"},
+        {"listen": ":0"},
+        {"listen": "localhost:1"},
+        {"listen": "[::1]:1"},
+        {"listen": "127.0.0.2:1"},
+        {"listen": "0.0.0.0:1", "users": Path("u"), "plain_http": True},
+        {"listen": "0.0.0.0:1", "tokens": Path("u"), "tls_cert": Path("c"), "tls_key": Path("k")},
+        {"listen": "0:1", "client_ca": Path("u"), "tls_cert": Path("c"), "tls_key": Path("k")},
+    ],
+    ids=str,
+)
+def test_safe_options_are_accepted(options: dict[str, Any]) -> None:
+    assert checked_options(LaunchOptions(**options)).port < 2

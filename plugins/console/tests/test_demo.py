@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from kframe_console.sources.controllers import embedded_reading
 from kframe_console.sources.demo.cluster import DemoCluster
 from kframe_console.sources.demo.kraft import KraftDemo
 from kframe_console.sources.demo.operations import DemoOperation
-from kframe_console.sources.demo.source import DemoSource
-from kframe_console.sources.demo.start import demo_source
+from kframe_console.sources.demo.source import DemoSource, demo_source
 from kframe_console.sources.demo.zookeeper import ZookeeperDemo
 from kframe_console.sources.reading_events import broker_state, events_between
 
@@ -110,7 +110,7 @@ def test_elections(cluster: DemoCluster) -> None:
 def test_standby_takes_over(cluster: DemoCluster) -> None:
     for active, epoch in ((1001, 2), (1000, 3)):
         cluster.resign()
-        readings = cluster.read_controllers()
+        readings = map(embedded_reading, cluster.controllers)
         assert [reading.details["controller_id"] for reading in readings if reading.details["active"]] == [active]
         assert cluster.snapshot().controller_epoch == epoch
 

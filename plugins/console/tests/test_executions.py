@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from kframe_console.application import application
 from kframe_console.plans.executions import Executions
 from kframe_console.settings import ConsoleSettings
 from starlette.testclient import TestClient
 
 from kframe.plugin.plans import ExecutionState, read_journal
-from verification.console.client import ConsoleClient
+from verification.console.client import ConsoleClient, console_of
 from verification.console.embedded import URL, CapturedSource, SharedAdmin, executing_application
 
 #: Empties broker 3, which has a replica of t-1 and t-2.
@@ -26,7 +26,7 @@ REQUEST = {"remove_brokers": "3"}
 class LiveConsole(ConsoleClient):
     """A console that may execute, its cluster, and its files."""
 
-    def __init__(self, client: TestClient, admin: SharedAdmin, folder: Path) -> None:
+    def __init__(self, client: httpx2.Client, admin: SharedAdmin, folder: Path) -> None:
         super().__init__(client)
         self.admin = admin
         self.folder = folder
@@ -139,13 +139,8 @@ def test_abort_cancels_what_is_in_flight(console: LiveConsole) -> None:
 def test_one_execution_runs_at_a_time(console: LiveConsole) -> None:
     first = console.begin(concurrency="1")
     console.until(first, lambda content: content["progress"] is not None)
-    plan_id = console.json("/plans/generate", leaders_only="true", seed="3")["id"]
-    preview = console.json(f"/plans/{plan_id}/execute")
-    token = re.search(r'name="csrf-token" content="(\w+)"', console.client.get("/plans").text)
-    assert token is not None
-    body = {"digest": preview["digest"], "csrf_token": token[1]}
-    refused = console.client.post(f"/plans/{plan_id}/execute?format=json", data=body)
-    assert (refused.status_code, first in refused.json()["error"]) == (400, True), refused.text
+    path = f"/plans/{console.json('/plans/generate', leaders_only='true', seed='3')['id']}/execute"
+    console.refused(console.write(path, {"digest": console.json(path)["digest"]}), 400, first)
     assert console.audit()[-1]["event"] == "failed"
 
 
@@ -165,19 +160,21 @@ def test_cluster_that_cannot_be_reached_ends_the_run_and_the_execution_continues
 
 def test_console_that_ends_leaves_an_execution_to_its_journal(tmp_path: Path) -> None:
     admin = SharedAdmin()
-    executions = Executions(URL, lambda: admin, tmp_path, interval_s=0.01)
-    app = application(CapturedSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
-    with TestClient(app, base_url="http://localhost") as client:
-        console = LiveConsole(client, admin, tmp_path)
+
+    @contextmanager
+    def started() -> Iterator[LiveConsole]:
+        executions = Executions(URL, lambda: admin, tmp_path, interval_s=0.01)
+        settings = ConsoleSettings(allow_execute=True)
+        with console_of(CapturedSource(admin), settings, executions=executions) as console:
+            yield LiveConsole(console.client, admin, tmp_path)
+
+    with started() as console:
         execution_id = console.begin()
         console.until(execution_id, lambda content: (content["progress"] or {}).get("in_flight") == 2)
     state = ExecutionState(read_journal(tmp_path / f"{execution_id}.journal"))
     assert (state.result, len(state.started)) == (None, 2)
     admin.copies.set()
-    executions = Executions(URL, lambda: admin, tmp_path, interval_s=0.01)
-    app = application(CapturedSource(admin), ConsoleSettings(allow_execute=True), executions=executions)
-    with TestClient(app, base_url="http://localhost") as client:
-        console = LiveConsole(client, admin, tmp_path)
+    with started() as console:
         console.confirm(f"/executions/{execution_id}/resume")
         assert console.ended(execution_id)["execution"]["result"] == "completed"
     admin.end()
@@ -195,13 +192,8 @@ def test_console_that_ends_leaves_an_execution_to_its_journal(tmp_path: Path) ->
 def test_writes_that_no_page_has_confirmed_are_refused(
     console: LiveConsole, changes: dict[str, str], status: int, message: str
 ) -> None:
-    plan_id = console.plan()
-    preview = console.json(f"/plans/{plan_id}/execute")
-    token = re.search(r'name="csrf-token" content="(\w+)"', console.client.get("/plans").text)
-    assert token is not None
-    body = {"digest": preview["digest"], "csrf_token": token[1], **changes}
-    response = console.client.post(f"/plans/{plan_id}/execute?format=json", data=body)
-    assert (response.status_code, message in response.json()["error"]) == (status, True), response.text
+    path = f"/plans/{console.plan()}/execute"
+    console.refused(console.write(path, {"digest": console.json(path)["digest"], **changes}), status, message)
     assert console.admin.reassignments() == {}
     assert console.json("/executions")["executions"] == []
 
@@ -212,25 +204,19 @@ def test_stale_plan_is_refused(console: LiveConsole) -> None:
     plan_id = console.plan()
     console.admin.reassign(Targets.of([(("t", 1), (2, 1))]))
     console.admin.catch_up(("t", 1))
-    stale = console.client.get(f"/plans/{plan_id}/execute", params={"format": "json"})
-    assert (stale.status_code, "assigned anew since" in stale.json()["error"]) == (400, True), stale.text
+    console.refuses(f"/plans/{plan_id}/execute", "assigned anew since")
 
 
 def test_console_without_permission_says_so_and_writes_nothing(tmp_path: Path) -> None:
     admin = SharedAdmin()
     executions = Executions(URL, lambda: admin, tmp_path)
-    with TestClient(application(CapturedSource(admin), executions=executions), base_url="http://localhost") as client:
-        console = LiveConsole(client, admin, tmp_path)
-        plan_id = console.plan()
-        preview = console.json(f"/plans/{plan_id}/execute")
+    with console_of(CapturedSource(admin), executions=executions) as console:
+        path = f"/plans/{console.json('/plans/generate', **REQUEST)['id']}/execute"
+        preview = console.json(path)
         assert "must be started with --allow-execute" in preview["problems"][0]
-        page = client.get(f"/plans/{plan_id}/execute").text
-        assert 'method="post"' not in page
-        token = re.search(r'name="csrf-token" content="(\w+)"', page)
-        assert token is not None
-        body = {"digest": preview["digest"], "csrf_token": token[1]}
-        assert client.post(f"/plans/{plan_id}/execute", data=body).status_code == 403
-        assert client.get("/executions/0123456789abcdef").status_code == 400
+        assert 'method="post"' not in console.client.get(path).text
+        assert console.write(path, {"digest": preview["digest"]}).status_code == 403
+        console.refuses("/executions/0123456789abcdef", "a console that changes no cluster")
     assert list(tmp_path.iterdir()) == []
     admin.end()
 

@@ -11,17 +11,16 @@ import msgspec
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
-from kframe_console.application import application
 from kframe_console.pages import clusters
 from kframe_console.routes import FLEET_PAGES
 from kframe_console.sources.fleet import FleetSource
-from starlette.testclient import TestClient
 
 from kframe.cli.app import cli
 from kframe.plugin.snapshot import Snapshot, summarize, summary_record
 from kframe.spark.fleet import ClusterRecord, finish, part, put_cluster
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
+from verification.console.client import ConsoleClient, console_of
 
 
 def put(root: Path, cluster: str, snapshot: Snapshot | None) -> None:
@@ -52,26 +51,21 @@ def fleet(tmp_path: Path, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
 
 
 @pytest.fixture
-def source(fleet: Path) -> FleetSource:
-    return FleetSource(fleet, lambda snapshot: snapshot)
+def console(fleet: Path) -> Iterator[ConsoleClient]:
+    with console_of(FleetSource(fleet, lambda snapshot: snapshot), pages=FLEET_PAGES) as console:
+        yield console
 
 
-@pytest.fixture
-def browser(source: FleetSource) -> Iterator[TestClient]:
-    with TestClient(application(source, pages=FLEET_PAGES), base_url="http://localhost") as client:
-        yield client
-
-
-def rows(client: TestClient, **parameters: str) -> list[dict[str, Any]]:
-    content = client.get("/", params={"format": "json", **parameters}).json()
+def rows(console: ConsoleClient, **parameters: str) -> list[dict[str, Any]]:
+    content = console.json("/", **parameters)
     assert content["schema"] == clusters.PAGE.schema, content
     return list(content["rows"])
 
 
 def test_clusters_have_the_figures_of_the_engine(
-    browser: TestClient, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
+    console: ConsoleClient, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
 ) -> None:
-    listed = {row["cluster"]: row for row in rows(browser)}
+    listed = {row["cluster"]: row for row in rows(console)}
     assert list(listed) == ["east", "refused", "west=1"]
     for cluster, snapshot in {"east": zookeeper_snapshot, "west=1": kraft_snapshot}.items():
         summary = msgspec.to_builtins(summarize(snapshot))
@@ -82,27 +76,26 @@ def test_clusters_have_the_figures_of_the_engine(
     refused = listed["refused"]
     assert "a truncated file" in refused["problem"]
     assert {value for name, value in refused.items() if name not in ("cluster", "problem")} == {None}
-    parquet = pyarrow.parquet.read_table(io.BytesIO(browser.get("/?format=parquet").content))
+    parquet = pyarrow.parquet.read_table(io.BytesIO(console.client.get("/?format=parquet").content))
     assert parquet.to_pylist() == list(listed.values())
 
 
-def test_clusters_sort_and_filter(browser: TestClient, zookeeper_snapshot: Snapshot) -> None:
-    assert next(row["cluster"] for row in rows(browser, sort="-offline")) == "east"
-    assert [row["cluster"] for row in rows(browser, partitions=f">={len(zookeeper_snapshot)}")] == ["east"]
-    assert [row["cluster"] for row in rows(browser, problem="truncated")] == ["refused"]
-    assert [row["cluster"] for row in rows(browser, cluster="w*", mode="kraft")] == ["west=1"]
+def test_clusters_sort_and_filter(console: ConsoleClient, zookeeper_snapshot: Snapshot) -> None:
+    assert next(row["cluster"] for row in rows(console, sort="-offline")) == "east"
+    assert [row["cluster"] for row in rows(console, partitions=f">={len(zookeeper_snapshot)}")] == ["east"]
+    assert [row["cluster"] for row in rows(console, problem="truncated")] == ["refused"]
+    assert [row["cluster"] for row in rows(console, cluster="w*", mode="kraft")] == ["west=1"]
 
 
 def test_every_page_shows_the_cluster_that_the_address_names(
-    browser: TestClient, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
+    console: ConsoleClient, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
 ) -> None:
     for cluster, snapshot in {"east": zookeeper_snapshot, "west=1": kraft_snapshot}.items():
-        content = browser.get("/overview", params={"at": cluster, "format": "json"}).json()
+        content = console.json("/overview", at=cluster)
         assert content["summary"]["partitions"] == len(snapshot)
         assert content["summary"]["cluster_id"] == summary_record(snapshot)["cluster_id"]
-        total = browser.get("/partitions", params={"at": cluster, "format": "json"}).json()["total"]
-        assert total == len(snapshot)
-        page = browser.get(f"/topics/{snapshot.topics.names[0]}/0", params={"at": cluster}).text
+        assert console.json("/partitions", at=cluster)["total"] == len(snapshot)
+        page = console.client.get(f"/topics/{snapshot.topics.names[0]}/0", params={"at": cluster}).text
         assert f"<strong>{cluster}</strong>" in page
         assert f"at={cluster.replace('=', '%3D')}" in page
 
@@ -116,14 +109,12 @@ def test_every_page_shows_the_cluster_that_the_address_names(
         ("/brokers?at=refused", "cluster refused: found a truncated file"),
     ],
 )
-def test_page_without_a_readable_cluster_is_refused(browser: TestClient, path: str, message: str) -> None:
-    response = browser.get(path, headers={"accept": "application/json"})
-    assert response.status_code == 400
-    assert message in response.json()["error"]
+def test_page_without_a_readable_cluster_is_refused(console: ConsoleClient, path: str, message: str) -> None:
+    console.refused(console.client.get(path, headers={"accept": "application/json"}), 400, message)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "absent"])
-def test_damaged_cluster_is_named_and_the_others_are_shown(browser: TestClient, fleet: Path, damage: str) -> None:
+def test_damaged_cluster_is_named_and_the_others_are_shown(console: ConsoleClient, fleet: Path, damage: str) -> None:
     (file,) = part(fleet, PARTITIONS, "east").glob("*.parquet")
     match damage:
         case "truncated":
@@ -132,12 +123,10 @@ def test_damaged_cluster_is_named_and_the_others_are_shown(browser: TestClient, 
             pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), file)
         case _:
             file.unlink()
-    east, _, west = rows(browser)
+    east, _, west = rows(console)
     assert "east" in east["problem"]
     assert (west["problem"], west["partitions"] > 0) == (None, True)
-    response = browser.get("/partitions?at=east&format=json")
-    assert (response.status_code, "expected" in response.json()["error"]) == (400, True)
-    assert "Traceback" not in response.text
+    console.refuses("/partitions", "expected", at="east")
 
 
 def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_snapshot: Snapshot) -> None:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kframe_console.application import application
 from kframe_console.jobs.computations import Overloaded
 from kframe_console.jobs.jobs import Cancelled, Job, Jobs, Unfinished
 from kframe_console.pages import whatif
-from kframe_console.sources.saved import SavedSource
-from starlette.testclient import TestClient
 
 from kframe.plugin import InputError
 from kframe.plugin.live import Progress
 from kframe.plugin.snapshot import Snapshot
 from kframe.plugin.whatif import WhatIf
+from verification.console.client import console_of
 
 
 class Steps:
@@ -134,7 +132,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def test_page_of_a_long_whatif_shows_progress_and_then_the_result(kraft_snapshot: Snapshot, slow: Steps) -> None:
-    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as client:
+    with console_of(kraft_snapshot) as console:
+        client = console.client
         response = client.get("/whatif?operation=fail&brokers=1")
         assert response.status_code == 202
         path = response.text.partition('hx-get="')[2].partition('"')[0]
@@ -147,20 +146,18 @@ def test_page_of_a_long_whatif_shows_progress_and_then_the_result(kraft_snapshot
         assert '<progress aria-label="Progress" value="1" max="4">' in part.text
         assert "hx-refresh" not in part.headers
         threading.Timer(0.3, slow.may_go_on.set).start()
-        assert client.get("/whatif?operation=fail&brokers=1&format=json").json()["schema"] == "kframe.whatif/v1"
+        assert console.json("/whatif", operation="fail", brokers="1")["schema"] == "kframe.whatif/v1"
         assert client.get(path, headers={"hx-request": "true"}).headers["hx-refresh"] == "true"
         assert client.get("/whatif?operation=fail&brokers=1").status_code == 200
 
 
 def test_cancelled_whatif_tells_those_who_wait(kraft_snapshot: Snapshot, slow: Steps) -> None:
-    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as client:
-        text = client.get("/whatif?operation=fail&brokers=1").text
-        path = text.partition('hx-get="')[2].partition('"')[0]
-        token = text.partition('name="csrf-token" content="')[2].partition('"')[0]
+    with console_of(kraft_snapshot) as console:
+        client, token = console.client, console.token()
+        path = client.get("/whatif?operation=fail&brokers=1").text.partition('hx-get="')[2].partition('"')[0]
         assert client.post(path).status_code == 403
         threading.Timer(0.3, lambda: client.post(path, headers={"x-csrf-token": token})).start()
-        response = client.get("/whatif?operation=fail&brokers=1&format=json")
-        assert (response.status_code, response.json()["error"]) == (409, "Fail: what-if: cancelled")
+        console.refuses("/whatif", "Fail: what-if: cancelled", 409, operation="fail", brokers="1")
         assert "Start again" in client.get(path, headers={"hx-request": "true"}).text
         slow.may_go_on.set()
         assert client.get("/jobs/unknown").status_code == 404

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_console.application import application
 from kframe_console.sources.differences import differences_between
 from kframe_console.sources.live import CapturingReader, FollowingReader, LiveSource, reader_of
 from kframe_console.sources.logged import LoggedSource
 from kframe_console.sources.refresh import Refresher
 from kframe_kraft.batches import read_batches
-from starlette.testclient import TestClient
 
 from kframe import build_registry
 from kframe.plugin import ParameterError, StoreError
@@ -28,6 +26,7 @@ from kframe.plugin.columns import Ragged
 from kframe.plugin.kraft import records
 from kframe.plugin.live import Difference
 from kframe.plugin.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts, open_history
+from verification.console.client import console_of
 from verification.kraft.scripted_quorum import ScriptedController, ScriptedState
 from verification.kraft.written_log import ORDERS, WrittenLog, change, register, small_cluster
 
@@ -121,7 +120,8 @@ def test_changes_of_more_than_an_hour_ago_are_left_out() -> None:
 def test_failed_refresh_keeps_the_reading_and_is_shown() -> None:
     cluster = ScriptedCluster(snapshot_of(BEFORE), StoreError("no broker answers"), RuntimeError("defect"), None)
     source = LiveSource("live", cluster, unchanged, 3600.0)
-    with TestClient(application(source), base_url="http://localhost") as client:
+    with console_of(source) as console:
+        client = console.client
         for problem in ("no broker answers", "an error in kframe: RuntimeError"):
             source._refresher.attempt()
             assert client.get("/reading").json()["problem"] == problem
@@ -150,9 +150,9 @@ def test_capture_without_a_change_is_no_new_reading() -> None:
 
 def test_thread_refreshes_while_pages_are_served() -> None:
     cluster = ScriptedCluster(snapshot_of(BEFORE), *([snapshot_of(AFTER), snapshot_of(BEFORE)] * 10))
-    with TestClient(application(LiveSource("live", cluster, unchanged, 0.001)), base_url="http://localhost") as client:
+    with console_of(LiveSource("live", cluster, unchanged, 0.001)) as console:
         assert cluster.was_read.wait(60)
-        content = client.get("/partitions?format=json")
+        content = console.client.get("/partitions?format=json")
         assert content.status_code == 200
         assert int(content.headers["kframe-reading"]) >= 20
     assert cluster.is_closed
@@ -179,8 +179,8 @@ def test_differences_are_those_of_plain_python(before: Any, after: Any) -> None:
     for key in old.keys() & new.keys():
         expected["partition leader"] += old[key][0] != new[key][0]
         expected["partition isr"] += old[key][1] != new[key][1]
-    result = differences_between(snapshot_of(old), snapshot_of(new))
-    assert +result.counts == +expected
+    result = differences_between(datetime.now(UTC), snapshot_of(old), snapshot_of(new))
+    assert result.counts == +expected
     assert len(result.examples) == min(sum(expected.values()), 50)
     for each in result.examples:
         if each.kind == "partition":
@@ -254,8 +254,8 @@ def test_slider_has_the_positions_of_the_history(tmp_path: Path) -> None:
     small_cluster(tmp_path / "node")
     history = open_history(tmp_path / "node")
     assert history is not None
-    with TestClient(application(LoggedSource("node", history, unchanged)), base_url="http://localhost") as client:
-        text = client.get("/?at=4").text
+    with console_of(LoggedSource("node", history, unchanged)) as console:
+        text = console.client.get("/?at=4").text
         last = len(history.points(500)) - 1
         assert f'id="position" min="0" max="{last}" value="{last - 1}"' in text
-        assert f'value="{last}"' in client.get("/").text
+        assert f'value="{last}"' in console.client.get("/").text

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import http.server
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-import click.testing
 import msgspec
 import pytest
-from kframe_console.application import application
-from kframe_console.command import command
 from kframe_console.pages import live
-from kframe_console.settings import ConsoleSettings
 from kframe_console.sources import controllers, monitor
 from kframe_console.sources.controller_values import controller_content
-from kframe_console.sources.controllers import ControllerReading, EmbeddedControllers, ServedControllers
+from kframe_console.sources.controllers import ControllerReading, ServedControllers, embedded_reading
 from kframe_console.sources.demo.kraft import KraftDemo
 from kframe_console.sources.demo.source import DemoSource
 from kframe_console.sources.monitor import ClusterMonitor
-from kframe_console.sources.no_cluster import no_cluster
-from kframe_console.sources.saved import SavedSource
-from starlette.testclient import TestClient
+from kframe_console.sources.saved import no_cluster
 
 import kframe
 from kframe.cli.monitor import LISTENER, Monitor
@@ -35,6 +27,7 @@ from kframe.plugin.memory import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.plugin.snapshot import Snapshot
 from kframe.runtime.health import HealthStatus
 from kframe.testing.waiting import wait_until
+from verification.console.client import ConsoleClient, console_of
 
 
 @contextmanager
@@ -59,7 +52,7 @@ def zookeeper_controllers() -> Iterator[list[tuple[kframe.Controller, str]]]:
 
 def test_served_pages_have_the_values_of_the_controller() -> None:
     with zookeeper_controllers() as running:
-        embedded = EmbeddedControllers(tuple(controller for controller, _ in running)).read_controllers()
+        embedded = [embedded_reading(controller) for controller, _ in running]
         served = ServedControllers([address for _, address in running]).read_controllers()
     contents = [
         [msgspec.structs.replace(controller_content(reading), name="", latencies=[]) for reading in readings]
@@ -214,47 +207,42 @@ def test_samples_and_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def client() -> Iterator[TestClient]:
+def console() -> Iterator[ConsoleClient]:
     source = DemoSource(KraftDemo(4), 24, step_s=0.01)
-    with TestClient(application(source, controllers=source), base_url="http://localhost") as client:
-        wait_until(lambda: len(source.reading("").snapshot) == 24 and content(client).sample > 0)
-        yield client
+    with console_of(source, controllers=source) as console:
+        wait_until(lambda: len(source.reading("").snapshot) == 24 and content(console).sample > 0)
+        yield console
 
 
-def content(client: TestClient, after: int = 0) -> live.LiveContent:
-    return msgspec.convert(client.get(f"/live?format=json&after={after}").json(), live.LiveContent)
+def content(console: ConsoleClient, after: int = 0) -> live.LiveContent:
+    return msgspec.convert(console.json("/live", after=str(after)), live.LiveContent)
 
 
-def token(client: TestClient) -> str:
-    match = re.search(r'name="csrf_token" value="(\w+)"', client.get("/live").text)
-    assert match is not None
-    return match[1]
-
-
-def test_page_shows_what_a_button_has_done(client: TestClient) -> None:
-    form = {"csrf_token": token(client), "operation": "kill", "broker": "2", "topic": "", "partitions": "6"}
-    answer = client.post("/demo?format=json", data=form)
+def test_page_shows_what_a_button_has_done(console: ConsoleClient) -> None:
+    form = {"operation": "kill", "broker": "2", "topic": "", "partitions": "6"}
+    answer = console.write("/demo", form)
     assert answer.json() == {"schema": "kframe.console-demo/v1", "result": "kill broker 2: requested"}
-    wait_until(lambda: any(event.kind == "fencing" for event in content(client).events))
-    shown = content(client)
+    wait_until(lambda: any(event.kind == "fencing" for event in content(console).events))
+    shown = content(console)
     assert shown.demo is not None
     assert [broker.state for broker in shown.demo.brokers] == ["active", "fenced", "active", "active"]
     assert shown.controllers[0].gauges["fencedbrokercount"] == 1
-    page = client.get("/live").text
+    page = console.client.get("/live").text
     assert "broker 2 is fenced" in page
     assert 'class="tile state-fenced"' in page
-    assert client.get("/brokers?format=json&fenced=yes").json()["total"] == 1
-    assert "Live" in client.post("/demo", data={**form, "operation": "start"}).text, "without scripts"
+    assert console.json("/brokers", fenced="yes")["total"] == 1
+    fields = {**form, "operation": "start", "csrf_token": console.token("/live")}
+    assert "Live" in console.client.post("/demo", data=fields).text, "without scripts"
 
 
-def test_curves_continue_after_a_sample(client: TestClient) -> None:
-    wait_until(lambda: content(client).sample >= 2)
-    whole = content(client)
+def test_curves_continue_after_a_sample(console: ConsoleClient) -> None:
+    wait_until(lambda: content(console).sample >= 2)
+    whole = content(console)
     assert len(whole.curves.times) == whole.sample
     assert all(len(column) == whole.sample for column in whole.curves.p95_ms.values())
     assert set(whole.curves.p95_ms) == {"all events", "wait in the queue"}
-    wait_until(lambda: content(client).sample > whole.sample)
-    rest = content(client, whole.sample)
+    wait_until(lambda: content(console).sample > whole.sample)
+    rest = content(console, whole.sample)
     assert len(rest.curves.times) == rest.sample - whole.sample
     assert rest.curves.times[0] > whole.curves.times[-1]
 
@@ -267,56 +255,30 @@ def test_curves_continue_after_a_sample(client: TestClient) -> None:
         ({"operation": "kill", "broker": "9"}, 400, "broker: found 9, expected a broker from 1 to 4"),
         ({"operation": "kill", "broker": "x"}, 400, "broker: found 'x'"),
         ({"operation": "kill"}, 400, "broker: found None"),
-        ({"operation": "resign"}, 400, "operation: found resign"),
+        ({"operation": "resign"}, 400, "operation: found 'resign'"),
         ({"operation": "create_topic", "topic": "t", "partitions": "99999"}, 400, "partitions: found '99999'"),
         ({"operation": "create_topic", "topic": "t" * 300}, 400, "topic: found"),
         ({}, 400, "operation: found no value"),
     ],
 )
-def test_refused_writes(client: TestClient, fields: dict[str, str], status: int, message: str) -> None:
-    answer = client.post("/demo?format=json", data={"csrf_token": token(client), **fields})
-    assert answer.status_code == status
-    assert message in answer.json()["error"]
+def test_refused_writes(console: ConsoleClient, fields: dict[str, str], status: int, message: str) -> None:
+    console.refused(console.write("/demo", fields), status, message)
 
 
 def test_only_a_demo_can_be_broken(kraft_snapshot: Snapshot) -> None:
-    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as client:
-        meta = re.search(r'name="csrf-token" content="(\w+)"', client.get("/live").text)
-        assert meta is not None
-        answer = client.post("/demo?format=json", data={"csrf_token": meta[1], "operation": "roll"})
-        assert (answer.status_code, "not that of kframe console --demo" in answer.json()["error"]) == (400, True)
-        assert "No running controller is known" in client.get("/live").text
-        assert content(client).controllers == []
+    with console_of(kraft_snapshot) as console:
+        console.refused(console.write("/demo", {"operation": "roll"}), 400, "not that of kframe console --demo")
+        assert "No running controller is known" in console.client.get("/live").text
+        assert content(console).controllers == []
 
 
 def test_console_without_cluster_has_the_live_page_alone() -> None:
     watched = _Changing(reading(True, 5), replace(reading(False, -1), name="<b>", problems=("<i>",)))
     pages = (replace(live.live_page, path="/"),)
-    app = application(no_cluster("c"), ConsoleSettings(), pages=pages, controllers=watched)
-    with TestClient(app, base_url="http://localhost") as client:
-        wait_until(lambda: bool(client.get("/?format=json").json()["controllers"]))
-        page = client.get("/").text
+    with console_of(no_cluster("c"), pages=pages, controllers=watched) as console:
+        wait_until(lambda: bool(console.json("/")["controllers"]))
+        page = console.client.get("/").text
         assert "<td>c</td><td>active</td>" in page
         assert "&lt;b&gt;" in page
         assert "<i>" not in page
-        assert client.get("/partitions").status_code == 404
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["a.jsonl", "--demo"], "found --demo beside SOURCE or --metrics"),
-        (["--demo", "--metrics", "http://localhost:1"], "found --demo beside SOURCE or --metrics"),
-        ([], "found no SOURCE"),
-        (["--demo", "raft"], "'raft' is not one of"),
-        (["--demo", "--partitions", "0"], "--partitions"),
-    ],
-)
-def test_options_of_the_command(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.jsonl").write_text("")
-    result = click.testing.CliRunner().invoke(command, arguments)
-    assert result.exit_code == 2
-    assert message in result.output
+        assert console.client.get("/partitions").status_code == 404

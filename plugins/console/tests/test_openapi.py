@@ -9,21 +9,20 @@ from typing import Any, TypeAlias
 import jsonschema
 import msgspec
 import pytest
-from kframe_console.pages.page import ActionPage, Page, TablePage
+from kframe_console.pages.page import ActionPage, ConsolePage, TablePage
 from kframe_console.routes import PAGES
 from starlette.testclient import TestClient
 
 from kframe.plugin.snapshot import Snapshot
 
-Question: TypeAlias = Callable[[Page], dict[str, str]]
+Question: TypeAlias = Callable[[ConsolePage], dict[str, str]]
 
 
-def has_no_question(page: Page) -> bool:
+def has_no_question(page: ConsolePage) -> bool:
     """Whether a page needs no parameters but those of a partition."""
     if isinstance(page, ActionPage) or page.path in ("/plans/generate", "/groups"):
         return False
-    fields = () if page.parameters is None else msgspec.structs.fields(page.parameters)
-    return {field.name for field in fields if field.required} <= {"topic", "partition"}
+    return {field.name for field in msgspec.structs.fields(page.parameters) if field.required} <= {"topic", "partition"}
 
 
 @pytest.fixture

@@ -11,18 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from kframe_console.application import application
 from kframe_console.command import example
 from kframe_console.jobs.jobs import Jobs
 from kframe_console.pages.plans import field_groups
 from kframe_console.plans.session import GOALS, LIMITS, PlanLink, Plans, no_sizes
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.saved import SavedSource
-from starlette.testclient import TestClient
 
 from kframe.plugin.plans import plan, plan_lines, report_document, resolve_plan
 from kframe.plugin.snapshot import Snapshot, read_snapshot
 from tests.cli.running import kframe
+from verification.console.client import ConsoleClient, console_of
 
 HEALTHY = Path(example().parent, "kafka-3.9.1-six-brokers", "healthy.zookeeper.jsonl.gz")
 
@@ -33,15 +32,13 @@ def healthy() -> Snapshot:
 
 
 @pytest.fixture(scope="module")
-def client(healthy: Snapshot) -> Iterator[TestClient]:
-    with TestClient(application(SavedSource.of(healthy)), base_url="http://localhost") as client:
-        yield client
+def console(healthy: Snapshot) -> Iterator[ConsoleClient]:
+    with console_of(healthy) as console:
+        yield console
 
 
-def get(client: TestClient, path: str, **parameters: str) -> Any:
-    response = client.get(path, params={**parameters, "format": "json"})
-    assert response.status_code == 200, response.text
-    return response.json()
+def generate(console: ConsoleClient, **request: str) -> Any:
+    return console.json("/plans/generate", **request)
 
 
 REQUESTS: list[dict[str, str]] = [
@@ -58,52 +55,51 @@ REQUESTS: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=str)
-def test_plan_is_that_of_the_command(client: TestClient, request_: dict[str, str]) -> None:
-    content = get(client, "/plans/generate", **request_)
+def test_plan_is_that_of_the_command(console: ConsoleClient, request_: dict[str, str]) -> None:
+    content = generate(console, **request_)
     result = kframe("plan", "generate", HEALTHY, *GOALS.arguments(request_), "-o", "json")
     expected = json.loads(result.stdout)
     del expected["schema"]
     assert content["plan"] == expected
-    file = client.get(f"/plans/{content['id']}/reassignment.json")
+    file = console.client.get(f"/plans/{content['id']}/reassignment.json")
     assert file.headers["content-disposition"] == f'attachment; filename="reassignment-{content["id"]}.json"'
     assert file.text == kframe("plan", "generate", HEALTHY, *GOALS.arguments(request_), "--out", "-").stdout
 
 
-def test_moves_are_those_of_the_file(client: TestClient, healthy: Snapshot) -> None:
-    plan_id = get(client, "/plans/generate", remove_brokers="3")["id"]
-    rows = get(client, "/plan-moves", plan=plan_id, count="1000")["rows"]
-    planned = client.get(f"/plans/{plan_id}/reassignment.json").json()["partitions"]
+def test_moves_are_those_of_the_file(console: ConsoleClient, healthy: Snapshot) -> None:
+    plan_id = generate(console, remove_brokers="3")["id"]
+    rows = console.json("/plan-moves", plan=plan_id, count="1000")["rows"]
+    planned = console.client.get(f"/plans/{plan_id}/reassignment.json").json()["partitions"]
     assert [(row["topic"], row["partition"], row["target"]) for row in rows] == [
         (row["topic"], row["partition"], row["replicas"]) for row in planned
     ]
     for row in rows:
         assert row["removing"] == [3]
         assert set(row["target"]) == set(row["replicas"]) - {3} | set(row["adding"])
-    assert get(client, "/plan-moves", plan=plan_id, target="6", sort="-topic")["total"] > 0
+    assert console.json("/plan-moves", plan=plan_id, target="6", sort="-topic")["total"] > 0
 
 
-def test_link_with_its_request_makes_a_dropped_plan_again(client: TestClient, healthy: Snapshot) -> None:
-    content = get(client, "/plans/generate", remove_brokers="3", seed="9")
-    with TestClient(application(SavedSource.of(healthy)), base_url="http://localhost") as restarted:
-        unknown = restarted.get(f"/plans/{content['id']}", params={"format": "json"})
-        assert (unknown.status_code, "or its request too" in unknown.json()["error"]) == (404, True)
-        assert get(restarted, f"/plans/{content['id']}", request=content["request"]) == content
-        assert get(restarted, f"/plans/{content['id']}") == content
-        (stored,) = get(restarted, "/plans")["plans"]
+def test_link_with_its_request_makes_a_dropped_plan_again(console: ConsoleClient, healthy: Snapshot) -> None:
+    content = generate(console, remove_brokers="3", seed="9")
+    with console_of(healthy) as restarted:
+        restarted.refuses(f"/plans/{content['id']}", "or its request too", 404)
+        assert restarted.json(f"/plans/{content['id']}", request=content["request"]) == content
+        assert restarted.json(f"/plans/{content['id']}") == content
+        (stored,) = restarted.json("/plans")["plans"]
         assert stored["id"] == content["id"]
 
 
-def test_ids_are_of_the_request_and_the_cluster(client: TestClient, kraft_snapshot: Snapshot) -> None:
-    first = get(client, "/plans/generate", remove_brokers="3")["id"]
-    assert get(client, "/plans/generate", remove_brokers=" 3 ", tolerance="1", rebalance="false")["id"] == first
-    assert get(client, "/plans/generate", remove_brokers="4")["id"] != first
-    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as other:
-        assert get(other, "/plans/generate", remove_brokers="3")["id"] != first
+def test_ids_are_of_the_request_and_the_cluster(console: ConsoleClient, kraft_snapshot: Snapshot) -> None:
+    first = generate(console, remove_brokers="3")["id"]
+    assert generate(console, remove_brokers=" 3 ", tolerance="1", rebalance="false")["id"] == first
+    assert generate(console, remove_brokers="4")["id"] != first
+    with console_of(kraft_snapshot) as other:
+        assert generate(other, remove_brokers="3")["id"] != first
 
 
-def test_link_of_another_cluster_is_planned_on_the_present_one(client: TestClient) -> None:
-    content = get(client, "/plans/ffffffffffffffff", request="remove_brokers=3")
-    assert content == get(client, "/plans/generate", remove_brokers="3")
+def test_link_of_another_cluster_is_planned_on_the_present_one(console: ConsoleClient) -> None:
+    content = console.json("/plans/ffffffffffffffff", request="remove_brokers=3")
+    assert content == generate(console, remove_brokers="3")
 
 
 @pytest.mark.parametrize(
@@ -130,27 +126,27 @@ def test_link_of_another_cluster_is_planned_on_the_present_one(client: TestClien
         ("/plan-moves", "plan: found no value, expected one"),
     ],
 )
-def test_bad_requests_name_the_field(client: TestClient, path: str, message: str) -> None:
-    plan_id = get(client, "/plans/generate", remove_brokers="3")["id"]
+def test_bad_requests_name_the_field(console: ConsoleClient, path: str, message: str) -> None:
+    plan_id = generate(console, remove_brokers="3")["id"]
     path = path.format(plan=plan_id)
-    response = client.get(f"{path}&format=json" if "?" in path else f"{path}?format=json")
+    response = console.client.get(f"{path}&format=json" if "?" in path else f"{path}?format=json")
     assert response.status_code in (400, 404)
     assert message in response.json()["error"]
 
 
-def test_form_has_every_option(client: TestClient) -> None:
+def test_form_has_every_option(console: ConsoleClient) -> None:
     named = [field.name for fields in field_groups().values() for field in fields]
     assert sorted(named) == sorted(field.name for field in GOALS.fields)
-    page = client.get("/plans?remove_brokers=3,4&rebalance=true").text
+    page = console.client.get("/plans?remove_brokers=3,4&rebalance=true").text
     assert 'name="remove_brokers" value="3,4"' in page
     assert 'name="rebalance" value="true" checked' in page
     for field in GOALS.fields:
         assert f'name="{field.name}"' in page
 
 
-def test_comparison_has_the_numbers_of_both_reports(client: TestClient) -> None:
-    left, right = (get(client, "/plans/generate", **request) for request in (REQUESTS[0], REQUESTS[5]))
-    content = get(client, "/plans/compare", left=left["id"], right=right["id"])
+def test_comparison_has_the_numbers_of_both_reports(console: ConsoleClient) -> None:
+    left, right = (generate(console, **request) for request in (REQUESTS[0], REQUESTS[5]))
+    content = console.json("/plans/compare", left=left["id"], right=right["id"])
     values = {(value["group"], value["name"]): (value["left"], value["right"]) for value in content["values"]}
     for side, report in enumerate((left["plan"], right["plan"])):
         assert values["moves", "replicas copied"][side] == report["moves"]["replicas"]
@@ -160,7 +156,9 @@ def test_comparison_has_the_numbers_of_both_reports(client: TestClient) -> None:
         for broker, row in zip(report["brokers"], content["brokers"], strict=True):
             assert row["replicas"][1 + side] == broker["replicas_after"]
             assert row["leaders"][0] == broker["leaders_before"]
-    files = [client.get(f"/plans/{each['id']}/reassignment.json").json()["partitions"] for each in (left, right)]
+    files = [
+        console.client.get(f"/plans/{each['id']}/reassignment.json").json()["partitions"] for each in (left, right)
+    ]
     first, second = ({(row["topic"], row["partition"]): row["replicas"] for row in file} for file in files)
     shared = first.keys() & second.keys()
     same = sum(first[name] == second[name] for name in shared)
@@ -173,49 +171,48 @@ def test_comparison_has_the_numbers_of_both_reports(client: TestClient) -> None:
     assert content["partitions"]["different"]
 
 
-def test_equal_plans_compare_as_equal(client: TestClient) -> None:
-    plan_id = get(client, "/plans/generate", remove_brokers="3")["id"]
-    content = get(client, "/plans/compare", left=plan_id, right=plan_id)
+def test_equal_plans_compare_as_equal(console: ConsoleClient) -> None:
+    plan_id = generate(console, remove_brokers="3")["id"]
+    content = console.json("/plans/compare", left=plan_id, right=plan_id)
     assert {value["less"] for value in content["values"]} == {None}
     assert content["partitions"] == {"same": 307, "different": 0, "left_only": 0, "right_only": 0}
 
 
-def test_stages_are_those_of_the_command(client: TestClient, tmp_path: Path) -> None:
-    content = get(client, "/plans/generate", remove_brokers="3")
+def test_stages_are_those_of_the_command(console: ConsoleClient, tmp_path: Path) -> None:
+    content = generate(console, remove_brokers="3")
     file = tmp_path / "plan.json"
-    file.write_text(client.get(f"/plans/{content['id']}/reassignment.json").text)
+    file.write_text(console.client.get(f"/plans/{content['id']}/reassignment.json").text)
     limits = {"moves_per_broker": "20"}
     expected = json.loads(kframe("plan", "stage", HEALTHY, file, *LIMITS.arguments(limits), "-o", "json").stdout)
     del expected["schema"]
-    stages = get(client, f"/plans/{content['id']}/stages", **limits)["stages"]
+    stages = console.json(f"/plans/{content['id']}/stages", **limits)["stages"]
     assert stages == expected
     for number in (1, 15):
-        stage = get(client, f"/plans/{content['id']}/stages/{number}", **limits)
+        stage = console.json(f"/plans/{content['id']}/stages/{number}", **limits)
         assert (stage["stage"], stage["count"]) == (stages["stages"][number - 1], 15)
-    page = client.get(f"/plans/{content['id']}/stages", params=limits).text
+    page = console.client.get(f"/plans/{content['id']}/stages", params=limits).text
     for number in range(1, 16):
         assert f'href="/plans/{content["id"]}/stages/{number}?moves_per_broker=20"' in page
 
 
 def test_sizes_are_balanced_and_give_durations(healthy: Snapshot) -> None:
     sizes = np.full(len(healthy), 1_000_000, np.int64)
-    app = application(SavedSource.of(healthy), sizes=lambda _: sizes)
-    with TestClient(app, base_url="http://localhost") as client:
-        content = get(client, "/plans/generate", remove_brokers="3", rate="1MB/s")
+    with console_of(healthy, sizes=lambda _: sizes) as console:
+        content = generate(console, remove_brokers="3", rate="1MB/s")
         expected = report_document(plan(healthy, remove_brokers=(3,), rate=1_000_000, weights=sizes))
         assert content["plan"] == msgspec.to_builtins(expected)
         assert content["plan"]["moves"]["seconds"] is not None
-        stages = get(client, f"/plans/{content['id']}/stages", moves="10", rate="1MB/s", windows="22:00-06:00")
+        stages = console.json(f"/plans/{content['id']}/stages", moves="10", rate="1MB/s", windows="22:00-06:00")
         assert stages["stages"]["stages"][0]["window"]["begin"] == "22:00:00"
 
 
-def test_pages_show_plans_and_their_links(client: TestClient) -> None:
-    content = get(client, "/plans/generate", remove_brokers="3")
-    other = get(client, "/plans/generate", remove_brokers="4")
+def test_pages_show_plans_and_their_links(console: ConsoleClient) -> None:
+    content = generate(console, remove_brokers="3")
+    other = generate(console, remove_brokers="4")
     limits = {"moves": "3"}
-    get(client, f"/plans/{content['id']}/stages", **limits)
-    get(client, f"/plans/{content['id']}/execute", **limits)
-    get(client, "/plans/compare", left=content["id"], right=other["id"])
+    console.json(f"/plans/{content['id']}/stages", **limits)
+    console.json(f"/plans/{content['id']}/execute", **limits)
+    console.json("/plans/compare", left=content["id"], right=other["id"])
     expected = {
         f"/plans/{content['id']}": [content["plan"]["summary"], content["plan"]["proof"], "Replicas before (grey)"],
         f"/plans/{content['id']}/stages?moves=3": ["60 of", "by replicas copied", "first=60", 'role="group"'],
@@ -228,7 +225,7 @@ def test_pages_show_plans_and_their_links(client: TestClient) -> None:
         ],
     }
     for path, texts in expected.items():
-        response = client.get(path)
+        response = console.client.get(path)
         assert response.status_code == 200, response.text
         for text in texts:
             assert text in html.unescape(response.text), (path, text)
@@ -236,9 +233,9 @@ def test_pages_show_plans_and_their_links(client: TestClient) -> None:
 
 def test_retained_plans_have_a_bound(healthy: Snapshot) -> None:
     settings = ConsoleSettings(job_results_bytes_max=300_000)
-    with TestClient(application(SavedSource.of(healthy), settings), base_url="http://localhost") as client:
-        made = [get(client, "/plans/generate", remove_brokers="3", seed=str(seed))["id"] for seed in range(1, 8)]
-        stored = [row["id"] for row in get(client, "/plans")["plans"]]
+    with console_of(healthy, settings) as console:
+        made = [generate(console, remove_brokers="3", seed=str(seed))["id"] for seed in range(1, 8)]
+        stored = [row["id"] for row in console.json("/plans")["plans"]]
         assert 0 < len(stored) < len(made)
         assert stored == made[::-1][: len(stored)]
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_console.application import application
 from kframe_console.sources.live import LiveSource, reader_of
-from starlette.testclient import TestClient
 
 from kframe import build_registry
 from kframe.plugin.live import GroupedCluster
 from kframe.testing.waiting import until
+from verification.console.client import console_of
 from verification.kraft.kafka_nodes import KraftCluster, KraftOptions, missing
 from verification.kraft.kafka_tools import KafkaTools
 from verification.support.properties import load_profile
@@ -49,10 +48,8 @@ def rows(kafka: KraftCluster, tmp_path: Path) -> Callable[[], list[Mapping[str, 
     source = LiveSource(url, reader_of(cluster), lambda snapshot: snapshot, 3600, cluster)
 
     def read() -> list[Mapping[str, Any]]:
-        with TestClient(application(source), base_url="http://localhost") as client:
-            response = client.get("/groups", params={"topic": "orders", "format": "json"})
-            assert response.status_code == 200, response.text
-            return list(response.json()["rows"])
+        with console_of(source) as console:
+            return list(console.json("/groups", topic="orders")["rows"])
 
     return read
 

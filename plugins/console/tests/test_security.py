@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import pytest
 from kframe_console.application import application
-from kframe_console.launch import LaunchOptions, checked_options
-from kframe_console.pages.page import ActionPage, PageContext
+from kframe_console.pages.page import ActionPage, PageContext, page
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditEntry, AuditLog
 from kframe_console.security.identities import StoredCredentials, password_line, token_line
@@ -23,8 +24,9 @@ from kframe_console.sources.saved import SavedSource
 from msgspec import Meta, Struct
 from starlette.testclient import TestClient
 
-from kframe.plugin import ConfigError, InputError, ParameterError
+from kframe.plugin import InputError, ParameterError
 from kframe.plugin.snapshot import Snapshot
+from verification.console.client import ConsoleClient
 
 
 class NoteParameters(Struct, forbid_unknown_fields=True):
@@ -54,12 +56,8 @@ def predict(_context: PageContext, parameters: NoteParameters) -> dict[str, int]
     return {"notes": parameters.count}
 
 
-NOTE = ActionPage(
-    "note", "Note", "/note", "Note.", "test.note/v1", NoteContent, note, "error.html", predict, NoteParameters
-)
-EXECUTE = ActionPage(
-    "execute", "Execute", "/execute", "Do.", "test.note/v1", NoteContent, note, "error.html", None, NoteParameters, True
-)
+NOTE = page(ActionPage, "note", "/note", schema="test.note/v1", template="error.html", predict=predict)(note)
+EXECUTE = replace(NOTE, name="execute", path="/execute", predict=None, executes=True)
 
 
 @pytest.fixture(scope="module")
@@ -77,22 +75,15 @@ def audit_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_console(kraft_snapshot: Snapshot, audit_path: Path) -> Iterator[Any]:
-    clients = []
     NOTED.clear()
-    log = AuditLog(audit_path)
+    with ExitStack() as stack:
+        log = stack.enter_context(closing(AuditLog(audit_path)))
 
-    def start(login: LoginPolicy | None = None, settings: ConsoleSettings | None = None) -> TestClient:
-        source = SavedSource.of(kraft_snapshot)
-        app = application(source, settings, login, audit=log, pages=(*PAGES, NOTE, EXECUTE))
-        client = TestClient(app, base_url="http://localhost", follow_redirects=False)
-        client.__enter__()
-        clients.append(client)
-        return client
+        def start(login: LoginPolicy | None = None, settings: ConsoleSettings | None = None) -> TestClient:
+            app = application(SavedSource.of(kraft_snapshot), settings, login, audit=log, pages=(*PAGES, NOTE, EXECUTE))
+            return stack.enter_context(TestClient(app, base_url="http://localhost", follow_redirects=False))
 
-    yield start
-    for client in clients:
-        client.__exit__()
-    log.close()
+        yield start
 
 
 def basic(name: str, password: str) -> str:
@@ -145,7 +136,7 @@ def test_failed_logins_block_an_address_for_a_minute(open_console: Any, credenti
 
 
 def token_of(client: TestClient, **headers: str) -> str:
-    return client.get("/", headers=headers).text.partition('name="csrf-token" content="')[2].partition('"')[0]
+    return ConsoleClient(client).token(**headers)
 
 
 ADA = {"authorization": basic("ada", "päss:word")}
@@ -371,48 +362,6 @@ def test_malformed_users_file_is_refused_by_line(tmp_path: Path, line: str, mess
     with pytest.raises(InputError) as raised:
         StoredCredentials.read(tmp_path / "users", None)
     assert message in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"listen": "x"}, "--listen: found 'x', expected HOST:PORT"),
-        ({"listen": "localhost:70000"}, "--listen"),
-        ({"listen": "0.0.0.0:80"}, "--listen: found 0.0.0.0 without a login"),
-        ({"listen": "[::]:80"}, "--listen: found :: without a login"),
-        ({"listen": "example.org:80"}, "--listen: found example.org without a login"),
-        ({"listen": "0.0.0.0:80", "users": "u"}, "--listen: found 0.0.0.0 without TLS"),
-        ({"listen": "80", "tls_cert": "c"}, "--tls-cert, --tls-key: found one of them, expected both"),
-        ({"listen": "80", "client_ca": "c"}, "--client-ca: found no --tls-cert"),
-        ({"listen": "80", "allow_execute": True}, "--allow-execute: found no --audit-log"),
-    ],
-    ids=str,
-)
-def test_unsafe_options_are_refused(options: dict[str, Any], message: str) -> None:
-    values: dict[str, Any] = {
-        name: Path(value) if name in ("users", "tls_cert", "client_ca") else value for name, value in options.items()
-    }
-    with pytest.raises(ConfigError) as raised:
-        checked_options(LaunchOptions(**values))
-    assert str(raised.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"listen": "0"},
-        {"listen": ":0"},
-        {"listen": "localhost:1"},
-        {"listen": "[::1]:1"},
-        {"listen": "127.0.0.2:1"},
-        {"listen": "0.0.0.0:1", "users": Path("u"), "plain_http": True},
-        {"listen": "0.0.0.0:1", "tokens": Path("u"), "tls_cert": Path("c"), "tls_key": Path("k")},
-        {"listen": "0:1", "client_ca": Path("u"), "tls_cert": Path("c"), "tls_key": Path("k")},
-    ],
-    ids=str,
-)
-def test_safe_options_are_accepted(options: dict[str, Any]) -> None:
-    assert checked_options(LaunchOptions(**options)).port < 2
 
 
 def test_actions_are_described(open_console: Any) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kframe_console.application import application
 from kframe_console.command import example
 from kframe_console.pages.sweep_heat import _rounds
-from kframe_console.sources.saved import SavedSource
 from starlette.testclient import TestClient
 
 from kframe.cli.plan_restarts import restarts
 from kframe.cli.sweep import sweep
 from kframe.plugin.snapshot import Snapshot
 from kframe.plugin.whatif import WhatIf
+from verification.console.client import ConsoleClient, console_of
 
 
 def printed(command: Any, *arguments: str) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def printed(command: Any, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def kraft(kraft_snapshot: Snapshot) -> Any:
-    with TestClient(application(SavedSource.of(kraft_snapshot)), base_url="http://localhost") as client:
-        yield client
+def kraft(kraft_snapshot: Snapshot) -> Iterator[ConsoleClient]:
+    with console_of(kraft_snapshot) as console:
+        yield console
 
 
 @pytest.mark.parametrize(
@@ -42,27 +42,27 @@ def kraft(kraft_snapshot: Snapshot) -> Any:
         ("by=unclean&elr=on", ["--sort-by", "unclean", "--elr", "on"]),
     ],
 )
-def test_sweep_is_that_of_the_command(kraft: TestClient, query: str, arguments: list[str]) -> None:
-    assert kraft.get(f"/sweep?format=json&{query}").json() == printed(sweep, *arguments)
+def test_sweep_is_that_of_the_command(kraft: ConsoleClient, query: str, arguments: list[str]) -> None:
+    assert kraft.json(f"/sweep?{query}") == printed(sweep, *arguments)
 
 
-def test_failures_are_the_rows_of_the_command_and_lead_to_their_whatif(kraft: TestClient) -> None:
-    rows = kraft.get("/sweep/failures?format=json").json()["rows"]
+def test_failures_are_the_rows_of_the_command_and_lead_to_their_whatif(kraft: ConsoleClient) -> None:
+    rows = kraft.json("/sweep/failures")["rows"]
     assert rows == printed(sweep)["rows"]
-    assert "operation=fail&brokers={brokers}" in kraft.get("/sweep").text.replace("&amp;", "&")
+    assert "operation=fail&brokers={brokers}" in kraft.client.get("/sweep").text.replace("&amp;", "&")
     for row in rows:
         if row["kind"] == "pair":
             ids = ",".join(map(str, row["brokers"]))
-            outcome = kraft.get(f"/whatif?operation=fail&brokers={ids}&format=json").json()
+            outcome = kraft.json("/whatif", operation="fail", brokers=ids)
             assert outcome["after"]["offline"] == row["offline"]
             assert outcome["impact"]["leaders_moved"] == row["leaders_moved"]
 
 
 @pytest.mark.parametrize("by, count", [("offline", "offline"), ("under-min-isr", "under_min_isr")])
 def test_matrix_of_racks_has_the_numbers_of_whatifs(
-    kraft: TestClient, kraft_snapshot: Snapshot, by: str, count: str
+    kraft: ConsoleClient, kraft_snapshot: Snapshot, by: str, count: str
 ) -> None:
-    content = kraft.get(f"/sweep/heat?units=racks&by={by}&format=json").json()
+    content = kraft.json("/sweep/heat", units="racks", by=by)
     assert content["labels"] == ["rack-a", "rack-b", "rack-c"]
     for second, values in enumerate(content["values"]):
         for first, value in enumerate(values):
@@ -71,10 +71,10 @@ def test_matrix_of_racks_has_the_numbers_of_whatifs(
 
 
 def test_matrix_of_brokers_is_in_the_order_of_racks(zookeeper_snapshot: Snapshot) -> None:
-    with TestClient(application(SavedSource.of(zookeeper_snapshot)), base_url="http://localhost") as client:
-        content = client.get("/sweep/heat?format=json").json()
-        failures = client.get("/sweep/failures?format=json&count=1000").json()["rows"]
-        assert client.get("/sweep?elr=on&format=json").json()["parameter"] == "elr"
+    with console_of(zookeeper_snapshot) as console:
+        content = console.json("/sweep/heat")
+        failures = console.json("/sweep/failures", count="1000")["rows"]
+        console.refuses("/sweep", "elr: found", elr="on")
     racks = {broker.broker_id: broker.rack or "" for broker in zookeeper_snapshot.brokers}
     ids = [int(label) for label in content["labels"]]
     assert ids == sorted(ids, key=lambda broker: (racks[broker], broker))
@@ -102,23 +102,23 @@ def test_each_two_units_meet_once_and_no_unit_twice_in_a_round(count: int) -> No
         ("whole_racks=true&allow_unavoidable=true", ["--whole-racks", "--allow-unavoidable"]),
     ],
 )
-def test_restarts_are_those_of_the_command(kraft: TestClient, query: str, arguments: list[str]) -> None:
-    assert kraft.get(f"/restarts?format=json&{query}").json() == printed(restarts, *arguments)
+def test_restarts_are_those_of_the_command(kraft: ConsoleClient, query: str, arguments: list[str]) -> None:
+    assert kraft.json(f"/restarts?{query}") == printed(restarts, *arguments)
 
 
-def test_batches_link_to_their_whatif(kraft: TestClient) -> None:
+def test_batches_link_to_their_whatif(kraft: ConsoleClient) -> None:
     query = "allow_unavoidable=true&max_batch=1"
-    batches = kraft.get(f"/restarts?{query}&format=json").json()["batches"]
-    text = kraft.get(f"/restarts?{query}").text
+    batches = kraft.json(f"/restarts?{query}")["batches"]
+    text = kraft.client.get(f"/restarts?{query}").text
     for batch in batches:
         ids = "%2C".join(map(str, batch["brokers"]))
         if ids:
             assert f'href="/whatif?operation=fail&amp;brokers={ids}"' in text
 
 
-def test_bad_limits_are_refused(kraft: TestClient) -> None:
+def test_bad_limits_are_refused(kraft: ConsoleClient) -> None:
     for query in ("max_batch=0", "brokers=99", "whole_racks=true&max_batch=2", "exactly=true"):
-        assert kraft.get(f"/restarts?format=json&{query}").status_code == 400, query
+        assert kraft.client.get(f"/restarts?format=json&{query}").status_code == 400, query
 
 
 def test_page_counts_the_failures_that_it_lists(client: TestClient) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
-from kframe_console.application import application
 from kframe_console.command import example
 from kframe_console.pages.whatif import OPERATIONS
-from kframe_console.sources.saved import SavedSource
-from starlette.testclient import TestClient
 
 from kframe.cli.whatif import group
 from kframe.plugin.snapshot import Snapshot
+from verification.console.client import ConsoleClient, console_of
 
 ZOOKEEPER = example().parent / "kafka-3.9.1-six-brokers" / "broker-4-dead.zookeeper.jsonl.gz"
 
+Consoles: TypeAlias = dict[str, ConsoleClient]
 #: The mode and the query of a page, and the command that answers the same.
 OPERATION_CASES = [
     ("kraft", "fail&brokers=1", "fail --brokers 1"),
@@ -60,17 +60,9 @@ OPERATION_CASES = [
 
 
 @pytest.fixture(scope="session")
-def clients(kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot) -> Any:
-    sources = {"kraft": (kraft_snapshot, example()), "zookeeper": (zookeeper_snapshot, ZOOKEEPER)}
-    opened = {
-        mode: TestClient(application(SavedSource.of(snapshot, path.name)), base_url="http://localhost")
-        for mode, (snapshot, path) in sources.items()
-    }
-    for client in opened.values():
-        client.__enter__()
-    yield opened
-    for client in opened.values():
-        client.__exit__()
+def consoles(kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot) -> Iterator[Consoles]:
+    with console_of(kraft_snapshot) as kraft, console_of(zookeeper_snapshot) as zookeeper:
+        yield {"kraft": kraft, "zookeeper": zookeeper}
 
 
 def printed(mode: str, arguments: list[str]) -> dict[str, Any]:
@@ -81,17 +73,17 @@ def printed(mode: str, arguments: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode, query, command", OPERATION_CASES)
-def test_outcome_is_that_of_the_command(clients: Any, mode: str, query: str, command: str) -> None:
+def test_outcome_is_that_of_the_command(consoles: Consoles, mode: str, query: str, command: str) -> None:
     document, query = printed(mode, command.split()), f"operation={query}"
     partitions = document.pop("partitions")
-    response = clients[mode].get(f"/whatif?{query}&format=json")
-    assert (response.status_code, response.json()) == (200, document)
-    page = clients[mode].get(f"/whatif?{query}")
+    console = consoles[mode]
+    assert console.json(f"/whatif?{query}") == document
+    page = console.client.get(f"/whatif?{query}")
     assert page.status_code == 200
     assert f"<h1>{document['operation']['text']}</h1>" in page.text
-    rows = clients[mode].get(f"/whatif/partitions?{query}&format=json&count=1000").json()
+    rows = console.json(f"/whatif/partitions?{query}", count="1000")
     assert (rows["total"], rows["rows"]) == (len(partitions), partitions[:1000])
-    parquet = clients[mode].get(f"/whatif/partitions?{query}&format=parquet").content
+    parquet = console.client.get(f"/whatif/partitions?{query}&format=parquet").content
     assert pyarrow.parquet.read_table(io.BytesIO(parquet)).to_pylist() == partitions
 
 
@@ -118,42 +110,42 @@ def test_every_operation_has_a_case() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_bad_operation_is_refused_by_parameter(clients: Any, query: str, parameter: str, message: str) -> None:
-    response = clients["kraft"].get(f"/whatif?format=json&{query}")
-    assert response.status_code == 400
+def test_bad_operation_is_refused_by_parameter(consoles: Consoles, query: str, parameter: str, message: str) -> None:
+    response = consoles["kraft"].client.get(f"/whatif?format=json&{query}")
+    consoles["kraft"].refused(response, 400, message)
     assert response.json()["parameter"] == parameter
-    assert message in response.json()["error"]
 
 
-def test_zookeeper_cluster_has_no_operations_of_kraft(clients: Any) -> None:
-    text = clients["zookeeper"].get("/whatif").text
+def test_zookeeper_cluster_has_no_operations_of_kraft(consoles: Consoles) -> None:
+    console = consoles["zookeeper"]
+    text = console.client.get("/whatif").text
     assert "Shut down" in text
     assert "Fence" not in text
-    assert clients["zookeeper"].get("/whatif?operation=fence&brokers=1&format=json").status_code == 400
+    console.refuses("/whatif", "operation: found 'fence'", operation="fence", brokers="1")
 
 
-def test_form_without_brokers_asks_for_them_and_computes_nothing(clients: Any) -> None:
-    response = clients["kraft"].get("/whatif?operation=fail&brokers=&racks=")
+def test_form_without_brokers_asks_for_them_and_computes_nothing(consoles: Consoles) -> None:
+    console = consoles["kraft"]
+    response = console.client.get("/whatif?operation=fail&brokers=&racks=")
     assert response.status_code == 200
     assert 'data-broker="3"' in response.text
     assert 'data-rack="rack-a"' in response.text
     assert "Impact" not in response.text
-    assert clients["kraft"].get("/whatif?operation=fail&format=json").status_code == 400
+    console.refuses("/whatif", "found no parameters, expected those of a question", operation="fail")
 
 
-def test_page_shows_its_state_and_links_to_partitions(clients: Any) -> None:
-    client = clients["kraft"]
-    client.get("/whatif?operation=fail&brokers=1&format=json")
-    text = client.get("/whatif?operation=fail&brokers=1").text
+def test_page_shows_its_state_and_links_to_partitions(consoles: Consoles) -> None:
+    console = consoles["kraft"]
+    impact = console.json("/whatif?operation=fail&brokers=1")["impact"]
+    text = console.client.get("/whatif?operation=fail&brokers=1").text
     assert 'name="brokers" value="1"' in text
     assert 'href="/whatif/partitions?operation=fail&amp;brokers=1&amp;went_offline=yes"' in text
     assert "/topics/{topic}/{partition}?fail=1" in text.replace("&#34;", '"')
-    rows = client.get("/whatif/partitions?operation=fail&brokers=1&went_offline=yes&format=json").json()
-    impact = client.get("/whatif?operation=fail&brokers=1&format=json").json()["impact"]
+    rows = console.json("/whatif/partitions?operation=fail&brokers=1&went_offline=yes")
     assert rows["total"] == impact["newly_offline"] == 7
 
 
-def test_refusal_of_the_controller_is_shown(clients: Any) -> None:
-    query = "operation=create&name=clicks&partitions=1"
-    clients["kraft"].get(f"/whatif?{query}&format=json")
-    assert "refused by Kafka&#39;s rules (1 TOPIC_ALREADY_EXISTS)" in clients["kraft"].get(f"/whatif?{query}").text
+def test_refusal_of_the_controller_is_shown(consoles: Consoles) -> None:
+    console, path = consoles["kraft"], "/whatif?operation=create&name=clicks&partitions=1"
+    console.json(path)
+    assert "refused by Kafka&#39;s rules (1 TOPIC_ALREADY_EXISTS)" in console.client.get(path).text

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from kframe.plugin import InputError
 from kframe.plugin.snapshot import BrokerBytes, SnapshotBroker, broker_rows, bytes_of_brokers
-from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.pages.page import PageContext, TablePage, page
 from kframe_console.tables.records import record_table
 from kframe_console.tables.table import ColumnTable
 
@@ -48,18 +48,14 @@ def brokers_with_bytes(context: PageContext) -> list[BrokerRow]:
     return [BrokerRow(**asdict(broker), bytes=count) for broker, count in pairs]
 
 
-def brokers_table(context: PageContext) -> ColumnTable:
-    """The brokers of the reading, by id."""
-    return record_table((context.reading.number, "brokers"), brokers_with_bytes(context), _COLUMNS)
-
-
-PAGE: Final = TablePage(
-    name="brokers",
-    title="Brokers",
-    path="/brokers",
-    doc="All brokers and their loads: kframe snapshot show --list brokers, and their bytes if sizes are known.",
-    schema="kframe.console-brokers/v1",
+@page(
+    TablePage,
+    "brokers",
+    "/brokers",
     row=BrokerRow,
-    build=brokers_table,
     links={"leaders": "/partitions?leader={broker_id}", "replicas": "/partitions?replicas={broker_id}"},
+    in_navigation=True,
 )
+def brokers_page(context: PageContext) -> ColumnTable:
+    """All brokers and their loads: kframe snapshot show --list brokers, and their bytes if sizes are known."""
+    return record_table((context.reading.number, "brokers"), brokers_with_bytes(context), _COLUMNS)

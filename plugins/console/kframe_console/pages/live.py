@@ -10,7 +10,7 @@ from kframe.plugin import ParameterError
 from kframe_console.jobs.computations import Overloaded
 from kframe_console.pages.page import ActionPage, ContentPage, PageContext, page
 from kframe_console.sources.controller_values import ControllerContent
-from kframe_console.sources.demo.operations import DemoOperation
+from kframe_console.sources.demo.operations import BROKER_BUTTONS, CLUSTER_BUTTONS, DemoOperation, operations_of
 from kframe_console.sources.demo.source import DemoSource
 from kframe_console.sources.monitor import ClusterEvent, Sample
 from kframe_console.sources.reading_events import broker_state
@@ -75,7 +75,13 @@ class DemoReply(Struct):
     result: str
 
 
-@page(ContentPage, "live", "/live", in_navigation=True)
+@page(
+    ContentPage,
+    "live",
+    "/live",
+    in_navigation=True,
+    extras=lambda _context, _parameters, _content: (BROKER_BUTTONS, CLUSTER_BUTTONS),
+)
 def live_page(context: PageContext, parameters: LiveParameters) -> LiveContent:
     """The running controllers: event queue, latency by event, queues of brokers, stand-bys, and recent events."""
     state = context.monitor.state
@@ -105,7 +111,7 @@ def _demo(context: PageContext, source: DemoSource) -> DemoContent:
     performing = source.performing
     return DemoContent(
         brokers,
-        list(source.cluster.operations),
+        operations_of(source.cluster.mode),
         None if performing is None else performing.text(),
         source.waiting,
         source.refusal,

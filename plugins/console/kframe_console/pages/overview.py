@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 from msgspec import Struct
 
 from kframe.plugin.snapshot import BrokerBytes, SummaryRecord, summary_record
 from kframe_console.pages.brokers import BrokerRow, brokers_with_bytes, known_bytes
-from kframe_console.pages.page import ContentPage, NoParameters, PageContext
+from kframe_console.pages.page import ContentPage, NoParameters, PageContext, page
 from kframe_console.sources.reading import ClusterChanges
 
 
@@ -39,8 +37,9 @@ class OverviewContent(Struct):
     bytes: BytesContent | None
 
 
-def overview_content(context: PageContext, _parameters: NoParameters) -> OverviewContent:
-    """The overview of the reading."""
+@page(ContentPage, "overview", "/", in_navigation=True)
+def overview_page(context: PageContext, _parameters: NoParameters) -> OverviewContent:
+    """The cluster at a glance: brokers by rack, health, the quorum, and what changed in the last hour."""
     key = (context.reading.number, "overview")
     return context.cache.get(key, lambda: _overview(context), lambda content: 1_000 * content.summary.brokers)
 
@@ -85,15 +84,3 @@ def _racks(context: PageContext) -> list[RackContent]:
 def _total(counts: list[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
-
-
-PAGE: Final = ContentPage(
-    name="overview",
-    title="Overview",
-    path="/",
-    doc="The cluster at a glance: brokers by rack, health, the quorum, and what changed in the last hour.",
-    schema="kframe.console-overview/v1",
-    content=OverviewContent,
-    build=overview_content,
-    template="overview.html",
-)

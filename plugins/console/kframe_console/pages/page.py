@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -64,14 +64,11 @@ class Download:
     parts: Iterable[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ContentPage:
-    """A page with one value. ``build(context, parameters)`` returns a ``content``; it runs in a thread, and raises
-    InputError for what it cannot answer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolePage:
+    """An address, and what it answers. ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``.
 
-    ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``. ``schema`` names the type in JSON.
-    ``extras(context, parameters, content)`` returns what only HTML shows, such as the choices of a form; with it,
-    ``build`` may return None for parameters that ask for nothing yet. It may return a Redirect or a Download instead.
+    ``doc`` describes it, and ``schema`` names the type of its answer in JSON.
     """
 
     name: str
@@ -79,46 +76,50 @@ class ContentPage:
     path: str
     doc: str
     schema: str
-    content: type
-    build: Callable[[PageContext, Any], Any]
     template: str
     parameters: type[Struct] = NoParameters
     in_navigation: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentPage(ConsolePage):
+    """A page with one value. ``build(context, parameters)`` returns a ``content``; it runs in a thread, and raises
+    InputError for what it cannot answer.
+
+    ``extras(context, parameters, content)`` returns what only HTML shows, such as the choices of a form; with it,
+    ``build`` may return None for parameters that ask for nothing yet. It may return a Redirect or a Download instead.
+    """
+
+    content: type
+    build: Callable[[PageContext, Any], Any]
     extras: Callable[[PageContext, Any, Any], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TablePage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePage(ConsolePage):
     """A page with a table whose rows have the type ``row``. ``build(context)`` makes the table of a reading once.
 
     ``links`` has for columns the address of what a cell names, as ``/topics/{topic}``. With ``parameters``, whose
     fields are no columns, ``build(context, parameters)`` finds the table of these parameters among the results of jobs.
     """
 
-    name: str
-    title: str
-    path: str
-    doc: str
-    schema: str
     row: type[Struct]
     build: Callable[..., ColumnTable]
     links: Mapping[str, str] = field(default_factory=dict)
-    template: str = "table.html"
-    in_navigation: bool = True
-    parameters: type[Struct] | None = None
     links_of: Callable[[PageContext, Any], Mapping[str, str]] | None = None
     """Further links, for the parameters."""
+    template: str = "table.html"
 
     def table(self, context: PageContext, parameters: Struct | None = None) -> ColumnTable:
         """The table of the reading."""
-        if parameters is not None:
+        if self.parameters is not NoParameters:
             return self.build(context, parameters)
         key = (context.reading.number, self.name, "table")
         return context.cache.get(key, lambda: self.build(context), lambda table: table.nbytes)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionPage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionPage(ConsolePage):
     """A write: it answers POST alone. Each is logged with its user, and needs the token of a page.
 
     ``predict(context, parameters)`` returns what is to be expected, such as the what-if of a plan, for the log;
@@ -126,21 +127,10 @@ class ActionPage:
     for which the console must have been started with ``--allow-execute``.
     """
 
-    name: str
-    title: str
-    path: str
-    doc: str
-    schema: str
     content: type
     run: Callable[[PageContext, Any], Any]
-    template: str
     predict: Callable[[PageContext, Any], Any] | None = None
-    parameters: type[Struct] = NoParameters
     executes: bool = False
-    in_navigation: bool = False
-
-
-Page: TypeAlias = ContentPage | TablePage | ActionPage
 
 
 def page(

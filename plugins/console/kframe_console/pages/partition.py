@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import click
 import numpy as np
 from msgspec import Meta, Struct
 
+from kframe.plugin.commands import IDS, broker_ids
 from kframe.plugin.live import HistoryRecord, LeaderCause
 from kframe.plugin.whatif import Explanation, WhatIf
-from kframe_console.pages import partitions
-from kframe_console.pages.page import ContentPage, PageContext
-from kframe_console.pages.partitions import PartitionRow
+from kframe_console.pages.page import ContentPage, PageContext, page
+from kframe_console.pages.partitions import PartitionRow, partitions_page
+from kframe_console.plans.forms import OptionForm
 from kframe_console.sources.parts import partition_row, topic_snapshot
-from kframe_console.tables.query import broker_ids
 
 #: Most records of the history.
 _RECORDS_MAX: Final = 100
 
 
 class PartitionParameters(Struct, forbid_unknown_fields=True):
-    """The partition of a page, and brokers that are assumed to fail together: ids with commas."""
+    """The partition of a page."""
 
     topic: str
     partition: Annotated[int, Meta(ge=0, le=2**31 - 1)]
-    fail: str = ""
+
+
+#: The brokers that are assumed to fail together.
+EXPLAIN: Final = OptionForm(
+    "explain",
+    lambda *, fail: fail,
+    click.option("--fail", multiple=True, callback=broker_ids, metavar=IDS),
+    parameters=PartitionParameters,
+)
 
 
 class PartitionContent(Struct):
@@ -39,12 +48,16 @@ class PartitionContent(Struct):
     history: list[HistoryRecord] | None
 
 
-def partition_content(context: PageContext, parameters: PartitionParameters) -> PartitionContent:
-    """The partition of the parameters. Raises InputError if there is none, or a broker is unknown."""
+@page(ContentPage, "partition", "/topics/{topic}/{partition}", parameters=EXPLAIN.parameters)
+def partition_page(context: PageContext, parameters: Any) -> PartitionContent:
+    """One partition: its state, why it has its leader, and its history.
+
+    Raises InputError if there is none, or a broker is unknown.
+    """
     snapshot, topic, number = context.reading.snapshot, parameters.topic, parameters.partition
     row = partition_row(snapshot, topic, number)
-    table = partitions.partitions_page.table(context)
-    failed = broker_ids("fail", parameters.fail)
+    table = partitions_page.table(context)
+    failed = EXPLAIN.request({name: text.replace(" ", "") for name, text in EXPLAIN.texts_of(parameters).items()})
     explanation = WhatIf(topic_snapshot(snapshot, topic)).explain(topic, number, failed)
     (record,) = table.records(np.array([row]))
     history, point = context.source.history, context.reading.point
@@ -54,17 +67,3 @@ def partition_content(context: PageContext, parameters: PartitionParameters) -> 
         None if history is None or point is None else history.leader_cause(topic, number, point),
         None if history is None or point is None else history.partition_records(topic, number, point, _RECORDS_MAX),
     )
-
-
-PAGE: Final = ContentPage(
-    name="partition",
-    title="Partition",
-    path="/topics/{topic}/{partition}",
-    doc="One partition: its state, why it has its leader, and its history.",
-    schema="kframe.console-partition/v1",
-    content=PartitionContent,
-    build=partition_content,
-    template="partition.html",
-    parameters=PartitionParameters,
-    in_navigation=False,
-)

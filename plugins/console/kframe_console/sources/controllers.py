@@ -40,17 +40,6 @@ class Controllers(Protocol):
         """A reading of each, in the same order each time. It takes a few seconds at most, and raises nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedControllers:
-    """Controllers that run in this process."""
-
-    controllers: tuple[Controller | KraftController, ...]
-
-    def read_controllers(self) -> list[ControllerReading]:
-        """See Controllers."""
-        return [embedded_reading(controller) for controller in self.controllers]
-
-
 def embedded_reading(controller: Controller | KraftController) -> ControllerReading:
     """The state of a controller that runs in this process."""
     if isinstance(controller, KraftController):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -13,60 +12,39 @@ from numpy.typing import NDArray
 from kframe.plugin.columns import Bool, Ragged, ragged_positions, same_lists
 from kframe.plugin.live import Difference
 from kframe.plugin.snapshot import BrokerFacts, Snapshot
-from kframe_console.sources.reading import EXAMPLES_MAX
+from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges
 
-#: Facts of partitions that are compared.
-_NUMBERS: Final = ("leader",)
-_LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
+#: Facts of partitions and of brokers that are compared.
+_COLUMNS: Final = ("leader", "replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _STATES: Final = ("registered", "rack", "broker_epoch")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SnapshotDifferences:
-    """Counts by kind and change, and the first differences."""
-
-    counts: Counter[str]
-    examples: list[Difference]
-
-
-def differences_between(before: Snapshot, after: Snapshot) -> SnapshotDifferences:
+def differences_between(since: datetime, before: Snapshot, after: Snapshot) -> ClusterChanges:
     """The differences of brokers, topics, and partitions of topics that both have."""
-    result = SnapshotDifferences(Counter(), [])
-    for difference in [*_broker_differences(before, after), *_topic_differences(before, after)]:
-        result.counts[f"{difference.kind} {difference.change}"] += 1
-        if len(result.examples) < EXAMPLES_MAX:
-            result.examples.append(difference)
+    changes = ClusterChanges.of(since, [*_broker_differences(before, after), *_topic_differences(before, after)])
     rows = common_rows(before, after)
-    for name in _NUMBERS:
+    for name in _COLUMNS:
         old, new = getattr(before.partitions, name), getattr(after.partitions, name)
-        if old is not None and new is not None:
-            _add(result, name, old[rows[0]] != new[rows[1]], rows, (before, after))
-    for name in _LISTS:
-        old, new = getattr(before.partitions, name), getattr(after.partitions, name)
-        if old is not None and new is not None:
-            differ = ~same_lists(_taken(old, rows[0]), _taken(new, rows[1]))
-            _add(result, name, differ, rows, (before, after))
-    return result
+        if old is None or new is None:
+            continue
+        chosen = np.flatnonzero(_differ(old, new, rows))
+        if not len(chosen):
+            continue
+        changes.counts[f"partition {name}"] = len(chosen)
+        for position in chosen[: EXAMPLES_MAX - len(changes.examples)].tolist():
+            row_before, row = int(rows[0][position]), int(rows[1][position])
+            partition = after.topics.name_of_row(row)
+            values = _value(old, row_before), _value(new, row)
+            topic = partition.rpartition("-")[0]
+            changes.examples.append(Difference("partition", partition, name, *values, topic))
+    return changes
 
 
-def _add(
-    result: SnapshotDifferences,
-    name: str,
-    differ: Bool,
-    rows: tuple[NDArray[Any], NDArray[Any]],
-    snapshots: tuple[Snapshot, Snapshot],
-) -> None:
-    """Add the rows that differ in the column ``name``."""
-    chosen = np.flatnonzero(differ)
-    if not len(chosen):
-        return
-    result.counts[f"partition {name}"] += len(chosen)
-    before, after = (getattr(snapshot.partitions, name) for snapshot in snapshots)
-    for position in chosen[: EXAMPLES_MAX - len(result.examples)].tolist():
-        old, new = int(rows[0][position]), int(rows[1][position])
-        partition = snapshots[1].topics.name_of_row(new)
-        values = _value(before, old), _value(after, new)
-        result.examples.append(Difference("partition", partition, name, *values, partition.rpartition("-")[0]))
+def _differ(old: Any, new: Any, rows: tuple[NDArray[Any], NDArray[Any]]) -> Bool:
+    if isinstance(old, Ragged):
+        return ~same_lists(_taken(old, rows[0]), _taken(new, rows[1]))
+    differ: Bool = old[rows[0]] != new[rows[1]]
+    return differ
 
 
 def _value(column: Any, row: int) -> Any:

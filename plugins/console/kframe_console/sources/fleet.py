@@ -9,24 +9,17 @@ from pathlib import Path
 from kframe.plugin import ParameterError, SnapshotError
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.fleet import ClusterInput, records
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
 from kframe.plugin.settings import nearest, short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.reading import NO_CLUSTER, ClusterChanges, Reading
+from kframe_console.sources.reading import NO_CLUSTER, ClusterSource, Reading
 from kframe_console.sources.retained import RetainedReadings
 
 
-class FleetSource:
+class FleetSource(ClusterSource):
     """The clusters of a folder that ``kframe spark ingest`` wrote. ``complete`` adds what users state of each.
 
     Raises InputError for a folder that is no fleet.
     """
-
-    is_live = False
-    problem: str | None = None
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
 
     def __init__(self, root: Path, complete: Callable[[Snapshot], Snapshot]) -> None:
         self.name = str(root)
@@ -60,13 +53,3 @@ class FleetSource:
             return Reading(number, self.snapshot(cluster), datetime.now(UTC), cluster=cluster).prepare()
 
         return self._readings.get(cluster, read)
-
-    def changes(self, reading: Reading) -> ClusterChanges | None:
-        """None: no other reading of a cluster is known."""
-        return None
-
-    def start(self) -> None:
-        """See ClusterSource."""
-
-    def close(self) -> None:
-        """See ClusterSource."""

@@ -10,19 +10,11 @@ from typing import Final, Protocol
 
 from kframe.plugin import ParameterError
 from kframe.plugin.kraft import ClusterMetadata, replay
-from kframe.plugin.live import (
-    ClusterHistory,
-    CommittedLog,
-    Difference,
-    GroupedCluster,
-    HistoryPoint,
-    LiveCluster,
-    LoggedCluster,
-)
+from kframe.plugin.live import CommittedLog, Difference, GroupedCluster, LiveCluster, LoggedCluster
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.differences import differences_between
-from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges, Reading
+from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges, ClusterSource, Reading
 from kframe_console.sources.refresh import Refresher
 
 #: Readings that are retained: the newest, and the one before, which a page may still show.
@@ -112,12 +104,10 @@ def reader_of(cluster: LiveCluster) -> LiveReader:
     return CapturingReader(cluster)
 
 
-class LiveSource:
+class LiveSource(ClusterSource):
     """A live cluster, read first when it is made. Raises what the first reading raises."""
 
     is_live = True
-    history: ClusterHistory | None = None
-    points: tuple[HistoryPoint, ...] = ()
 
     def __init__(
         self,
@@ -153,8 +143,7 @@ class LiveSource:
         snapshot = self._complete(snapshot)
         number = self._readings[-1].number + 1 if self._readings else 1
         if self._readings:
-            differences = differences_between(self._readings[-1].snapshot, snapshot)
-            self._changes.append((now, ClusterChanges(now.isoformat(), dict(differences.counts), differences.examples)))
+            self._changes.append((now, differences_between(now, self._readings[-1].snapshot, snapshot)))
         self._readings = (*self._readings, Reading(number, snapshot, now).prepare())[-_RETAINED:]
 
     def reading(self, at: str) -> Reading:

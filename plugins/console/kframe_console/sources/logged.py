@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from kframe.plugin import ParameterError, SnapshotError
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
+from kframe.plugin.live import ClusterHistory, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterChanges, ClusterSource, Reading
 from kframe_console.sources.refresh import Refresher
 from kframe_console.sources.retained import RetainedReadings
 
@@ -19,14 +19,12 @@ _POINTS_MAX: Final = 500
 _CHANGES: Final = timedelta(hours=1)
 
 
-class LoggedSource:
+class LoggedSource(ClusterSource):
     """The cluster at the end of a history, or at an offset or time of it.
 
     ``complete`` adds what users state of every snapshot. With ``reopen`` the history is opened again, and its end is
     read, when the files in ``folder`` have changed; pages then have the new end, and have not waited for it.
     """
-
-    groups: GroupedCluster | None = None
 
     def __init__(
         self,
@@ -38,8 +36,8 @@ class LoggedSource:
         interval_s: float = 5.0,
     ) -> None:
         self.name = name
-        self.history = history
-        self.points: Sequence[HistoryPoint] = history.points(_POINTS_MAX)
+        self.history: ClusterHistory = history
+        self.points = history.points(_POINTS_MAX)
         self._complete = complete
         self._folder = folder
         self._reopen = reopen

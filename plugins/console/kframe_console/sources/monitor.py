@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import Event, Thread
 from typing import Final
 
 from msgspec import Struct
@@ -17,8 +15,8 @@ from kframe_console.sources.controller_values import ControllerContent, controll
 from kframe_console.sources.controllers import Controllers
 from kframe_console.sources.reading import ClusterSource, Reading
 from kframe_console.sources.reading_events import EventKind, events_between
+from kframe_console.sources.refresh import Refresher
 
-_LOG: Final = logging.getLogger("kframe.console")
 #: Seconds between two samples.
 PERIOD_S: Final = 0.5
 #: Samples and events that are retained: ten minutes.
@@ -74,8 +72,8 @@ class ClusterMonitor:
         self._event_count = self._sample_count = 0
         self._reading: Reading | None = None
         self._state = LiveState(datetime.now(UTC))
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="kframe-console-monitor", daemon=True)
+        # The first sample is taken at once: later ones compare the cluster with it.
+        self._refresher = Refresher(self.sample, PERIOD_S, at_once=True)
 
     @property
     def state(self) -> LiveState:
@@ -85,13 +83,11 @@ class ClusterMonitor:
     def start(self) -> None:
         """Begin to watch."""
         if self.is_watching:
-            self._thread.start()
+            self._refresher.start()
 
     def close(self) -> None:
         """Stop watching."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._refresher.close()
 
     def sample(self) -> None:
         """Take a sample."""
@@ -108,16 +104,6 @@ class ClusterMonitor:
         self._sample_count += 1
         self._samples.append(_sample(self._sample_count, now.timestamp(), controllers))
         self._state = LiveState(now, controllers, tuple(self._samples), tuple(self._events))
-
-    def _run(self) -> None:
-        # The first sample is taken at once: later ones compare the cluster with it.
-        while True:
-            try:
-                self.sample()
-            except Exception:  # The next sample may succeed; a page shows the time of the last one.
-                _LOG.exception("a sample of the controllers failed")
-            if self._stopping.wait(PERIOD_S):
-                return
 
     def _changes_of_cluster(self) -> Iterator[tuple[EventKind, str]]:
         if not self._source.is_live:

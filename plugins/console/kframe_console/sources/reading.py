@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
@@ -87,41 +87,38 @@ class ClusterChanges(Struct):
         return ClusterChanges(since.isoformat(timespec="seconds"), dict(sorted(counts.items())), examples)
 
 
-class ClusterSource(Protocol):
-    """Where readings come from. A thread of its own reads."""
+class ClusterSource:
+    """Where readings come from. A thread of its own reads. A kind of source inherits what it does not have."""
 
-    @property
-    def name(self) -> str:
-        """The source as the user named it."""
+    name: str
+    """The source as the user named it."""
+    history: ClusterHistory | None = None
+    """The history of the cluster, if it has one."""
+    points: Sequence[HistoryPoint] = ()
+    """Some positions of the history from its first to its last, to choose from; empty without a history."""
+    groups: GroupedCluster | None = None
+    """The cluster that knows its consumer groups; None if the source does not."""
 
     @property
     def is_live(self) -> bool:
         """Whether further readings follow."""
-
-    @property
-    def history(self) -> ClusterHistory | None:
-        """The history of the cluster, if it has one."""
-
-    @property
-    def groups(self) -> GroupedCluster | None:
-        """The cluster that knows its consumer groups; None if the source does not."""
-
-    @property
-    def points(self) -> Sequence[HistoryPoint]:
-        """Some positions of the history from its first to its last, to choose from; empty without a history."""
+        return False
 
     @property
     def problem(self) -> str | None:
         """Why the last attempt at a reading failed; None if it did not."""
+        return None
 
     def reading(self, at: str) -> Reading:
         """The reading at a position of the history, which the kind of source defines; the newest if ``at`` is empty.
 
         It may compute for a while. Raises ParameterError for a position that there is not.
         """
+        raise NotImplementedError
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
         """What changed in the hour before a reading, or since the oldest known one; None if there is none before."""
+        return None
 
     def start(self) -> None:
         """Begin to read."""

@@ -20,11 +20,12 @@ _PAUSE_FACTOR: Final = 2.0
 class Refresher:
     """Calls ``read`` every ``interval_s`` seconds from ``start`` on, less often if it needs much CPU time.
 
-    ``problem`` is why the last call failed.
+    ``at_once``: it does not wait before the first call. ``problem`` is why the last call failed.
     """
 
     read: Callable[[], object]
     interval_s: float
+    at_once: bool = False
     problem: str | None = None
     _stop: Event = field(default_factory=Event)
     _thread: Thread | None = None
@@ -57,7 +58,7 @@ class Refresher:
         return max(self.interval_s, _PAUSE_FACTOR * cpu_s)
 
     def _run(self) -> None:
-        pause_s = self.interval_s
+        pause_s = 0.0 if self.at_once else self.interval_s
         while not self._stop.wait(pause_s):
             begun_s = time.thread_time()
             self.attempt()

@@ -1,4 +1,4 @@
-"""A source that was read once: a snapshot file, a directory of a KRaft node, or a snapshot in memory."""
+"""A source that was read once: a snapshot file, a directory of a KRaft node, a snapshot in memory, or no cluster."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kframe.plugin import ParameterError
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
+from kframe.plugin.cluster import ClusterState
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterSource, Reading
 
 
 @dataclass(frozen=True, slots=True)
-class SavedSource:
+class SavedSource(ClusterSource):
     """One reading that stays."""
 
     name: str
     only: Reading
-    is_live: bool = False
-    problem: str | None = None
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
 
     @staticmethod
     def of(snapshot: Snapshot, name: str = "") -> SavedSource:
@@ -35,12 +30,7 @@ class SavedSource:
             raise ParameterError("at", short_repr(at), "none: the source has one reading")
         return self.only
 
-    def changes(self, reading: Reading) -> ClusterChanges | None:
-        """None: no other reading is known."""
-        return None
 
-    def start(self) -> None:
-        """See ClusterSource."""
-
-    def close(self) -> None:
-        """See ClusterSource."""
+def no_cluster(name: str) -> SavedSource:
+    """A source without brokers and topics, for a console that shows controllers alone."""
+    return SavedSource.of(Snapshot.from_cluster(ClusterState()), name)

@@ -1,144 +1,124 @@
-// A heat map of each two brokers or racks on a canvas: as many cells as fit are drawn, the rest is reached by moving.
+// A heat map of each two brokers or racks. The canvas is as large as its view, which scrolls over the extent of all cells.
 import { addKey } from "/static/keys.js";
 
 const section = document.querySelector("[data-heat]");
+const view = section.querySelector(".heat-view");
+const extent = section.querySelector(".heat-extent");
 const canvas = document.getElementById("heat");
 const readout = document.getElementById("heat-cell");
 const GUTTER = 64;
 const LARGEST = 56;
+const NUMBERS = 30;
+const STEPS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 let heat = null;
+let shades = null;
 let pixels = null;
 let cell = 8;
-let origin = [0, 0];
 let focus = [0, 0];
 
 const clamp = (number, low, high) => Math.max(low, Math.min(high, number));
-const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark"
-  || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
 const value = (row, column) => heat.values[Math.max(row, column)][Math.min(row, column)];
+const scrolled = () => [view.scrollLeft, view.scrollTop];
+const sides = () => [view.clientWidth, view.clientHeight];
+const fitting = () => Math.floor(Math.min((view.clientWidth - GUTTER) / heat.labels.length, LARGEST) * 100) / 100;
 
 function color(name) {
   canvas.style.color = `var(${name})`;
   return getComputedStyle(canvas).color;
 }
 
-// From the ground of the page to a strong colour, so that zero is quiet in both themes.
-function shades() {
-  return dark() ? [[26, 33, 38], [38, 74, 97], [66, 133, 165], [150, 208, 238]] : [[246, 249, 251], [190, 217, 232], [84, 147, 184], [10, 56, 86]];
+function shade(number) {
+  const share = number === null || heat.high === heat.low ? 0 : (number - heat.low) / (heat.high - heat.low);
+  const position = share * (shades.length - 1);
+  const low = Math.min(Math.floor(position), shades.length - 2);
+  return shades[low].map((from, channel) => Math.round(from + (shades[low + 1][channel] - from) * (position - low)));
 }
 
-function shade(share) {
-  const stops = shades();
-  const position = share * (stops.length - 1);
-  const low = Math.min(Math.floor(position), stops.length - 2);
-  return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * (position - low)));
-}
-
-function share(number) {
-  return number === null || heat.high === heat.low ? 0 : (number - heat.low) / (heat.high - heat.low);
-}
-
+// One pixel for each cell.
 function paint() {
+  shades = [0, 1, 2, 3].map((step) => color(`--heat-${step}`).match(/\d+/g).slice(0, 3).map(Number));
   const count = heat.labels.length;
   const image = new ImageData(count, count);
   for (let row = 0; row < count; row++) {
-    for (let column = 0; column < count; column++) image.data.set([...shade(share(value(row, column))), 255], 4 * (row * count + column));
+    for (let column = 0; column < count; column++) image.data.set([...shade(value(row, column)), 255], 4 * (row * count + column));
   }
   pixels = new OffscreenCanvas(count, count);
   pixels.getContext("2d").putImageData(image, 0, 0);
+  draw();
 }
 
-const shown = () => Math.max(1, Math.floor((canvas.clientWidth - GUTTER) / cell));
-
-function fit() {
-  cell = Math.min((canvas.clientWidth - GUTTER) / heat.labels.length, LARGEST);
-  origin = [0, 0];
+function resize(size) {
+  cell = size;
+  for (const side of ["width", "height"]) extent.style.setProperty(side, `${GUTTER + heat.labels.length * cell}px`);
 }
 
 function zoom(factor, around = focus) {
-  const before = cell;
-  const least = Math.min(8, (canvas.clientWidth - GUTTER) / heat.labels.length);
-  cell = clamp(cell * factor, least, LARGEST);
-  origin = origin.map((first, axis) => around[axis] - ((around[axis] - first) * before) / cell);
+  const [before, position] = [cell, scrolled()];
+  resize(clamp(cell * factor, Math.min(8, fitting()), LARGEST));
+  view.scrollTo(...position.map((pixel, axis) => pixel + around[axis] * (cell - before)));
   draw();
 }
 
 function draw() {
   const ratio = devicePixelRatio || 1;
-  const side = canvas.clientWidth;
-  const count = heat.labels.length;
-  const height = Math.min(side, GUTTER + count * cell);
-  canvas.width = side * ratio;
-  canvas.height = height * ratio;
+  const [width, height] = sides();
+  [canvas.width, canvas.height] = [width * ratio, height * ratio];
+  canvas.style.setProperty("width", `${width}px`);
   canvas.style.setProperty("height", `${height}px`);
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  context.imageSmoothingEnabled = false;
-  origin = origin.map((first) => clamp(first, 0, Math.max(0, count - shown())));
-  const [x, y] = origin;
-  const span = Math.min(count, (side - GUTTER) / cell);
-  drawCells(context, span);
   context.font = "11px system-ui, sans-serif";
-  drawLabels(context, span);
-  if (cell >= 30) drawNumbers(context, span);
-  drawRacks(context, span);
+  const [x, y] = scrolled().map((pixel) => GUTTER - pixel);
+  drawLabels(context, x, y);
+  context.beginPath();
+  context.rect(GUTTER, GUTTER, width, height);
+  context.clip();
+  context.imageSmoothingEnabled = false;
+  context.drawImage(pixels, x, y, heat.labels.length * cell, heat.labels.length * cell);
+  if (cell >= NUMBERS) drawNumbers(context, x, y);
+  if (heat.units === "brokers") drawRacks(context, x, y);
   context.lineWidth = 2;
   context.strokeStyle = color("--bad");
-  context.strokeRect(GUTTER + (focus[0] - x) * cell - 1, GUTTER + (focus[1] - y) * cell - 1, cell + 2, cell + 2);
+  context.strokeRect(x + focus[0] * cell + 1, y + focus[1] * cell + 1, cell - 2, cell - 2);
 }
 
-// Whole cells, of which the first and the last may be cut off: a picture that begins within a pixel would be inexact.
-function drawCells(context, span) {
-  const [column, row] = origin.map(Math.floor);
-  const [width, height] = [column, row].map((first) => Math.min(heat.labels.length - first, Math.ceil(span) + 1));
-  const [left, top] = [column, row].map((first, axis) => GUTTER + (first - origin[axis]) * cell);
-  context.save();
-  context.beginPath();
-  context.rect(GUTTER, GUTTER, span * cell, span * cell);
-  context.clip();
-  context.drawImage(pixels, column, row, width, height, left, top, width * cell, height * cell);
-  context.restore();
+// The rows or columns in view. Those whose middle is hidden have no label.
+function visible(axis, isWhole = true) {
+  const first = scrolled()[axis] / cell - (isWhole ? 0.5 : 1);
+  const last = first + (sides()[axis] - GUTTER) / cell + (isWhole ? 0 : 1);
+  return heat.labels.map((_, index) => index).slice(Math.max(0, Math.ceil(first)), Math.max(0, Math.floor(last) + 1));
 }
 
-function drawLabels(context, span) {
-  const every = Math.max(1, Math.ceil(28 / cell));
+function drawLabels(context, x, y) {
+  const text = (index, ...position) => context.fillText(heat.labels[index], ...position);
+  const every = (pixels) => (index) => index % Math.max(1, Math.ceil(pixels / cell)) === 0;
   context.fillStyle = color("--muted");
-  for (let index = Math.ceil(origin[1]); index < origin[1] + span - 0.5; index++) {
-    if (index % Math.max(1, Math.ceil(12 / cell))) continue;
-    context.textAlign = "right";
-    context.fillText(heat.labels[index], GUTTER - 6, GUTTER + (index - origin[1] + 0.5) * cell + 4, GUTTER - 8);
-  }
-  for (let index = Math.ceil(origin[0]); index < origin[0] + span - 0.5; index++) {
-    if (index % every) continue;
-    context.textAlign = "center";
-    context.fillText(heat.labels[index], GUTTER + (index - origin[0] + 0.5) * cell, GUTTER - 6, every * cell);
-  }
+  context.textAlign = "right";
+  for (const index of visible(1).filter(every(12))) text(index, GUTTER - 6, y + (index + 0.5) * cell + 4, GUTTER - 8);
+  context.textAlign = "center";
+  for (const index of visible(0).filter(every(28))) text(index, x + (index + 0.5) * cell, GUTTER - 6, Math.max(28, cell));
 }
 
-function drawNumbers(context, span) {
-  context.textAlign = "center";
-  for (let row = Math.ceil(origin[1]); row < origin[1] + span - 0.5; row++) {
-    for (let column = Math.ceil(origin[0]); column < origin[0] + span - 0.5; column++) {
+function drawNumbers(context, x, y) {
+  for (const row of visible(1, false)) {
+    for (const column of visible(0, false)) {
       const number = value(row, column);
       if (number === null) continue;
-      context.fillStyle = dark() === share(number) > 0.5 ? "#10161a" : "#f6f9fb";
-      context.fillText(number.toLocaleString("en"), GUTTER + (column - origin[0] + 0.5) * cell, GUTTER + (row - origin[1] + 0.5) * cell + 4, cell - 4);
+      const [red, green, blue] = shade(number);
+      context.fillStyle = red + green + blue > 384 ? "#10161a" : "#f6f9fb";
+      context.fillText(number.toLocaleString("en"), x + (column + 0.5) * cell, y + (row + 0.5) * cell + 4, cell - 4);
     }
   }
 }
 
-function drawRacks(context, span) {
+function drawRacks(context, x, y) {
+  const end = heat.labels.length * cell;
   context.strokeStyle = color("--line");
-  context.lineWidth = 1;
-  const end = GUTTER + span * cell;
-  for (let index = 1; heat.units === "brokers" && index < heat.labels.length; index++) {
+  for (let index = 1; index < heat.labels.length; index++) {
     if (heat.racks[index] === heat.racks[index - 1]) continue;
-    const [x, y] = origin.map((first) => GUTTER + (index - first) * cell);
-    context.beginPath();
-    if (x > GUTTER && x < end) { context.moveTo(x, GUTTER); context.lineTo(x, end); }
-    if (y > GUTTER && y < end) { context.moveTo(GUTTER, y); context.lineTo(end, y); }
-    context.stroke();
+    context.strokeRect(x + index * cell, y, 0, end);
+    context.strokeRect(x, y + index * cell, end, 0);
   }
 }
 
@@ -150,18 +130,22 @@ function cellText([column, row]) {
   return `${who}: ${number === null ? "nothing is led" : number.toLocaleString("en")} ${heat.title.split(" when ")[0]}`;
 }
 
-function move(to, follow) {
+function move(to) {
   focus = to.map((index) => clamp(index, 0, heat.labels.length - 1));
-  if (follow) origin = origin.map((first, axis) => clamp(first, focus[axis] - shown() + 1, focus[axis]));
   readout.textContent = cellText(focus);
   draw();
 }
 
-function at(event) {
-  const box = canvas.getBoundingClientRect();
-  const position = [event.clientX - box.left, event.clientY - box.top];
+function reveal(to) {
+  move(to);
+  const least = sides().map((side, axis) => (focus[axis] + 1) * cell + GUTTER - side);
+  view.scrollTo(...scrolled().map((pixel, axis) => clamp(pixel, least[axis], focus[axis] * cell)));
+}
+
+function cellAt(event) {
+  const position = [event.offsetX, event.offsetY];
   if (position.some((pixel) => pixel < GUTTER)) return null;
-  const indexes = position.map((pixel, axis) => Math.floor(origin[axis] + (pixel - GUTTER) / cell));
+  const indexes = position.map((pixel, axis) => Math.floor((pixel - GUTTER + scrolled()[axis]) / cell));
   return indexes.some((index) => index >= heat.labels.length) ? null : indexes;
 }
 
@@ -170,40 +154,21 @@ function open() {
   location.href = `${section.dataset.whatif}&${heat.units}=${encodeURIComponent(names.join(","))}`;
 }
 
-const STEPS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+const zooms = { in: () => zoom(1.5), out: () => zoom(1 / 1.5), fit: () => zoom(fitting() / cell) };
 
 function onKey(event) {
   const step = STEPS[event.key];
   const last = heat.labels.length - 1;
-  if (step) move(focus.map((index, axis) => index + step[axis] * (event.shiftKey ? 10 : 1)), true);
-  else if (event.key === "Home") move([0, 0], true);
-  else if (event.key === "End") move([last, last], true);
+  if (step) reveal(focus.map((index, axis) => index + step[axis] * (event.shiftKey ? 10 : 1)));
+  else if (event.key === "Home") reveal([0, 0]);
+  else if (event.key === "End") reveal([last, last]);
   else if (event.key === "Enter") open();
-  else if (event.key === "+") zoom(1.5);
-  else if (event.key === "-") zoom(1 / 1.5);
-  else if (event.key === "0") { fit(); draw(); }
+  else if (event.key === "+") zooms.in();
+  else if (event.key === "-") zooms.out();
+  else if (event.key === "0") zooms.fit();
   else return;
   event.preventDefault();
   event.stopPropagation();
-}
-
-function scaleText() {
-  const scale = document.getElementById("scale");
-  const bar = document.createElement("canvas");
-  [bar.width, bar.height] = [120, 10];
-  for (let x = 0; x < 120; x++) {
-    const context = bar.getContext("2d");
-    context.fillStyle = `rgb(${shade(x / 119)})`;
-    context.fillRect(x, 0, 1, 10);
-  }
-  const [low, high] = [heat.low, heat.high].map((number) => number.toLocaleString("en"));
-  scale.replaceChildren(...(low === high ? [`${low} everywhere`] : [low, " ", bar, " ", high]));
-}
-
-function repaint() {
-  paint();
-  scaleText();
-  draw();
 }
 
 async function start() {
@@ -215,24 +180,26 @@ async function start() {
   heat.low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
   heat.high = numbers.reduce((most, number) => Math.max(most, number), -Infinity);
   if (!numbers.length) throw new Error("found no brokers, expected some that are up");
-  fit();
-  repaint();
-  canvas.addEventListener("pointermove", (event) => at(event) && move(at(event), false));
-  canvas.addEventListener("click", (event) => at(event) && (move(at(event), false), open()));
+  const [low, high] = [heat.low, heat.high].map((number) => number.toLocaleString("en"));
+  section.querySelector(".heat-low").textContent = low === high ? `${low} everywhere` : low;
+  section.querySelector(".heat-high").textContent = low === high ? "" : high;
+  section.querySelector(".heat-bar").hidden = low === high;
+  resize(fitting());
+  paint();
+  canvas.addEventListener("pointermove", (event) => cellAt(event) && move(cellAt(event)));
+  canvas.addEventListener("click", (event) => cellAt(event) && (move(cellAt(event)), open()));
   canvas.addEventListener("keydown", onKey);
-  canvas.addEventListener("focus", () => move(focus, true));
-  canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && shown() >= heat.labels.length) return;
+  canvas.addEventListener("focus", () => move(focus));
+  view.addEventListener("scroll", draw);
+  view.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
     event.preventDefault();
-    if (event.ctrlKey) zoom(event.deltaY < 0 ? 1.25 : 0.8, at(event) ?? focus);
-    else { origin = [origin[0] + event.deltaX / cell, origin[1] + event.deltaY / cell]; draw(); }
+    zoom(event.deltaY < 0 ? 1.25 : 0.8, cellAt(event) ?? focus);
   }, { passive: false });
-  for (const button of section.querySelectorAll("[data-zoom]")) {
-    button.addEventListener("click", () => (button.dataset.zoom === "fit" ? (fit(), draw()) : zoom(button.dataset.zoom === "in" ? 1.5 : 1 / 1.5)));
-  }
+  for (const button of section.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
   addEventListener("resize", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+  new MutationObserver(paint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 
 addKey("h", "go to the heat map (arrows, Shift for ten, + and −, Enter for the what-if)", () => canvas.focus());

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,46 +27,42 @@ _COMPARISON: Final = re.compile(r"(?P<operator>[<>]=?)(?P<value>.+)")
 _RANGE: Final = re.compile(r"(?P<low>-?\d+)\.\.(?P<high>-?\d+)")
 
 
-class DataColumn(Protocol):
+class DataColumn(ABC):
     """A column of a table with ``n`` rows."""
 
-    @property
-    def kind(self) -> str:
-        """What a browser makes of the values: number, text, list or flags."""
+    kind: str
+    """What a browser makes of the values: number, text, list or flags."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the column owns, apart from arrays of the snapshot."""
+        """Bytes of its arrays."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """The values of ``rows``, as JSON has them; None is unknown."""
-
-    def keys(self) -> list[NDArray[Any]]:
-        """(n,) integers by which rows sort, the most significant first. Empty: rows do not sort by this column."""
-
-    def mask(self, name: str, text: str) -> Bool:
-        """(n,) rows that a filter selects. Raises ParameterError for ``name``."""
-
+    @abstractmethod
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """The values of ``rows`` as a ``pyarrow.Array``, of the same type for all rows."""
 
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """The values of ``rows``, as JSON has them; None is unknown."""
+        values: list[Any] = self.arrow_column(rows).to_pylist()
+        return values
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumericColumn:
+    @abstractmethod
+    def keys(self) -> list[NDArray[Any]]:
+        """(n,) integers by which rows sort, the most significant first. Empty: rows do not sort by this column."""
+
+    @abstractmethod
+    def mask(self, name: str, text: str) -> Bool:
+        """(n,) rows that a filter selects. Raises ParameterError for ``name``."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumericColumn(DataColumn):
     """One number a row. ``texts`` name special values, such as a leader of -1: none."""
 
     numbers: NDArray[Any]
     texts: Mapping[int, str] = field(default_factory=dict)
     kind: str = "number"
-
-    @property
-    def nbytes(self) -> int:
-        """See DataColumn."""
-        return self.numbers.nbytes
-
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        return self.numbers[rows].tolist()  # type: ignore[no-any-return]
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
@@ -101,13 +98,9 @@ class NumericColumn:
         return pa.array(self.numbers[rows])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DecimalColumn(NumericColumn):
     """One number a row, which has at most three decimals; NaN is unknown."""
-
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        return [None if math.isnan(number) else round(number, 3) for number in self.numbers[rows].tolist()]
 
     def keys(self) -> list[NDArray[Any]]:
         """Thousandths; unknown numbers first."""
@@ -115,24 +108,21 @@ class DecimalColumn(NumericColumn):
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        return pa.array(self.values(rows), pa.float64())
+        numbers = self.numbers[rows].tolist()
+        return pa.array([None if math.isnan(number) else round(number, 3) for number in numbers], pa.float64())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CountColumn(DecimalColumn):
     """One whole number a row; NaN is unknown."""
 
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        return [None if math.isnan(number) else int(number) for number in self.numbers[rows].tolist()]
-
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        return pa.array(self.values(rows), pa.int64())
+        return pa.array(self.numbers[rows], from_pandas=True).cast(pa.int64())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedColumn:
+@dataclass(frozen=True, eq=False)
+class NamedColumn(DataColumn):
     """One name a row: ``index`` (n,) into ``names``; -1 is unknown. Filters evaluate over the names, not the rows."""
 
     names: Sequence[str]
@@ -147,13 +137,8 @@ class NamedColumn:
         numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)}
         return NamedColumn(names, np.array([numbers.get(text, -1) for text in texts], np.int32))
 
-    @property
-    def nbytes(self) -> int:
-        """See DataColumn."""
-        return self.index.nbytes
-
     def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
+        """See DataColumn. For a few rows of many names."""
         return [self.names[number] if number >= 0 else None for number in self.index[rows].tolist()]
 
     def keys(self) -> list[NDArray[Any]]:
@@ -185,26 +170,13 @@ class NamedColumn:
         return pa.array(self.names, pa.string()).take(pa.array(index, mask=index < 0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ListsColumn:
+@dataclass(frozen=True, eq=False)
+class ListsColumn(DataColumn):
     """One list of numbers a row, or with ``names`` of the names of these numbers."""
 
     lists: Ragged
     names: Sequence[str] | None = None
     kind: str = "list"
-
-    @property
-    def nbytes(self) -> int:
-        """See DataColumn."""
-        return 0
-
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        chosen, names = self.lists.take(rows), self.names
-        values: list[Any] = chosen.values.tolist()
-        if names is not None:
-            values = [names[number] for number in values]
-        return [values[first:last] for first, last in pairwise(chosen.offsets.tolist())]
 
     def keys(self) -> list[NDArray[Any]]:
         """The first SORTED_VALUES numbers; a list that ends sorts before its continuations."""
@@ -238,22 +210,13 @@ class ListsColumn:
         return pa.ListArray.from_arrays(pa.array(chosen.offsets), values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlagsColumn:
+@dataclass(frozen=True, eq=False)
+class FlagsColumn(DataColumn):
     """Several yes or no a row: bit ``i`` of ``bits`` (n,) is ``names[i]``. Later names sort as greater."""
 
     names: Sequence[str]
     bits: UInt8
     kind: str = "flags"
-
-    @property
-    def nbytes(self) -> int:
-        """See DataColumn."""
-        return self.bits.nbytes
-
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        return self._lists(self.bits[rows])
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
@@ -273,23 +236,16 @@ class FlagsColumn:
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
         distinct, index = np.unique(self.bits[rows], return_inverse=True)
-        return pa.array(self._lists(distinct), pa.list_(pa.string())).take(pa.array(index))
-
-    def _lists(self, bits: UInt8) -> list[list[str]]:
-        return [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in bits.tolist()]
+        lists = [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in distinct.tolist()]
+        return pa.array(lists, pa.list_(pa.string())).take(pa.array(index))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnknownColumn:
+@dataclass(frozen=True, eq=False)
+class UnknownColumn(DataColumn):
     """A column that the source lacks: every value is unknown."""
 
     count: int
     kind: str = "number"
-    nbytes: int = 0
-
-    def values(self, rows: NDArray[Any]) -> list[Any]:
-        """See DataColumn."""
-        return [None] * len(rows)
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""

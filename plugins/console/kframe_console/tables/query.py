@@ -18,8 +18,6 @@ RESERVED: Final = (SORT, FIRST, COUNT)
 COUNT_MAX: Final = 1_000
 SORT_KEYS_MAX: Final = 4
 FILTER_CHARACTERS_MAX: Final = 1_000
-#: Most brokers that a parameter names.
-IDS_MAX: Final = 10_000
 _COUNT_DEFAULT: Final = 100
 
 
@@ -73,17 +71,3 @@ def _number(name: str, text: str | None, default: int, maximum: int) -> int:
     if number is None:
         raise ParameterError(name, short_repr(text), f"a whole number from 0 to {maximum}")
     return number
-
-
-def broker_ids(name: str, text: str) -> tuple[int, ...]:
-    """The ids in ``1,4,7`` or ``1-3``, in this order, each once. Raises ParameterError."""
-    ids: dict[int, None] = {}
-    for term in filter(None, (term.strip() for term in text.split(","))):
-        low, _, high = term.partition("-")
-        first, last = parse_whole(low), parse_whole(high or low)
-        if first is None or last is None or last < first:
-            raise ParameterError(name, short_repr(term), "broker ids with commas, such as 1,4 or 1-3")
-        if last - first + len(ids) >= IDS_MAX:
-            raise ParameterError(name, short_repr(term), f"at most {IDS_MAX} brokers")
-        ids |= dict.fromkeys(range(first, last + 1))
-    return tuple(ids)

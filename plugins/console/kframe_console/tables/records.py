@@ -20,8 +20,8 @@ from kframe_console.tables.table import ColumnTable
 _COLUMNS: Final = {int: CountColumn, float: DecimalColumn}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ObjectColumn:
+@dataclass(frozen=True, eq=False)
+class ObjectColumn(DataColumn):
     """One value of JSON a row; rows sort and filters select by its text, numbers by their size."""
 
     objects: Sequence[Any]

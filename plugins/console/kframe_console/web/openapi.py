@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from kframe_console.pages.page import ActionPage, NoParameters, Page, TablePage, TableWindow
+from kframe_console.pages.page import ActionPage, ConsolePage, ContentPage, TablePage, TableWindow
 from kframe_console.tables.query import COUNT, COUNT_MAX, FIRST, SORT
 from kframe_console.web.parameters import AT, FORMAT
 from kframe_console.web.responses import CONTENT_FORMATS, JSON, MEDIA_TYPES, TABLE_FORMATS
@@ -35,7 +35,7 @@ class ConsoleError(Struct):
 ERROR_SCHEMA: Final = "kframe.console-error/v1"
 
 
-def openapi_document(pages: Iterable[Page]) -> dict[str, Any]:
+def openapi_document(pages: Iterable[ConsolePage]) -> dict[str, Any]:
     """The document that ``/openapi.json`` has."""
     pages = tuple(pages)
     types = [ConsoleError, *(_content_type(page) for page in pages)]
@@ -58,8 +58,11 @@ def openapi_document(pages: Iterable[Page]) -> dict[str, Any]:
     }
 
 
-def _content_type(page: Page) -> Any:
-    return TableWindow[page.row] if isinstance(page, TablePage) else page.content  # type: ignore[name-defined]
+def _content_type(page: ConsolePage) -> Any:
+    if isinstance(page, TablePage):
+        return TableWindow[page.row]  # type: ignore[name-defined]
+    assert isinstance(page, ContentPage | ActionPage)
+    return page.content
 
 
 def _named(schema: str, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +74,7 @@ def _named(schema: str, content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _operation(page: Page, content: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+def _operation(page: ConsolePage, content: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
     media = {MEDIA_TYPES[name]: {"schema": content if name == "json" else _TEXT} for name in formats}
     refusal = {JSON: {"schema": error}, MEDIA_TYPES["html"]: {"schema": _TEXT}}
@@ -98,15 +101,13 @@ def _operation(page: Page, content: dict[str, Any], error: dict[str, Any]) -> di
     }
 
 
-def _parameter_types(page: Page) -> dict[str, Any]:
-    kind = page.parameters or NoParameters
-    types: dict[str, Any] = msgspec.json.schema_components([kind])[1][kind.__name__]
+def _parameter_types(page: ConsolePage) -> dict[str, Any]:
+    types: dict[str, Any] = msgspec.json.schema_components([page.parameters])[1][page.parameters.__name__]
     return types
 
 
-def _parameters(page: Page) -> Iterator[dict[str, Any]]:
-    if page.parameters is not None:
-        yield from _own_parameters(page, _parameter_types(page)["properties"])
+def _parameters(page: ConsolePage) -> Iterator[dict[str, Any]]:
+    yield from _own_parameters(page, _parameter_types(page)["properties"])
     if isinstance(page, TablePage):
         for field in msgspec.structs.fields(page.row):
             yield _query(field.encode_name, _TEXT, f"A filter of {field.encode_name}.")
@@ -115,8 +116,8 @@ def _parameters(page: Page) -> Iterator[dict[str, Any]]:
         yield _query(COUNT, {**_WHOLE, "maximum": COUNT_MAX}, "Most rows.")
 
 
-def _own_parameters(page: Page, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for field in msgspec.structs.fields(page.parameters or NoParameters):
+def _own_parameters(page: ConsolePage, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for field in msgspec.structs.fields(page.parameters):
         name = field.encode_name
         if isinstance(page, ActionPage) and f"{{{name}}}" not in page.path:
             continue  # It is in the body.

@@ -19,9 +19,9 @@ from kframe.plugin.pages import environment
 from kframe.plugin.plans import TEMPLATES as PLAN_TEMPLATES
 from kframe_console.pages.page import (
     ActionPage,
+    ConsolePage,
     ContentPage,
     Download,
-    Page,
     PageContext,
     Redirect,
     TablePage,
@@ -51,17 +51,17 @@ MEDIA_TYPES: Final = {
 class View:
     """What every template shows around the content: the page, its path and parameters, and the pages to go to."""
 
-    page: Page
+    page: ConsolePage
     path: str
     parameters: Mapping[str, str]
-    pages: tuple[Page, ...]
+    pages: tuple[ConsolePage, ...]
     user: Identity = LOCAL
     token: str = ""
     """What writes from this page need (``security.forgery``)."""
     allow_execute: bool = False
 
     @property
-    def navigation(self) -> tuple[Page, ...]:
+    def navigation(self) -> tuple[ConsolePage, ...]:
         """The pages that every page links to."""
         return tuple(page for page in self.pages if page.in_navigation)
 
@@ -157,9 +157,9 @@ def _shown_table(
     view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], *, is_part: bool = False
 ) -> tuple[ColumnTable, Int32, ShownTable]:
     """The table that some parameters choose, the rows that the others select, and what is shown of both."""
-    fields = () if page.parameters is None else page.parameters.__struct_fields__
+    fields = page.parameters.__struct_fields__
     own = {name: text for name, text in parameters.items() if name in fields and text.strip()}
-    chosen = None if page.parameters is None else typed_parameters(page.parameters, own)
+    chosen = typed_parameters(page.parameters, own)
     table = page.table(context, chosen)
     query = table_query({name: text for name, text in parameters.items() if name not in fields}, tuple(table.columns))
     rows = table.rows(query, context.rows)
@@ -235,6 +235,6 @@ def templates() -> Environment:
     return result
 
 
-def _download(page: Page, suffix: str, blocks: Any) -> Response:
+def _download(page: ConsolePage, suffix: str, blocks: Any) -> Response:
     disposition = {"content-disposition": f'attachment; filename="{page.name}.{suffix}"'}
     return StreamingResponse(blocks, media_type=MEDIA_TYPES[suffix], headers=disposition)

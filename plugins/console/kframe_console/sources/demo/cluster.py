@@ -2,80 +2,97 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final
 
+from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType
+from kframe.plugin.controller import Controller, KraftController
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.controllers import ControllerReading
 
-#: Racks of the brokers, in turn.
-RACKS: Final = 3
-REPLICATION_FACTOR: Final = 3
+_RACKS: Final = 3
+_REPLICATION_FACTOR: Final = 3
 #: Directories of each broker, and the most partitions of a cluster whose brokers have as many; others have one.
 DIRECTORIES: Final = 2
 PARTITIONS_WITH_DIRECTORIES_MAX: Final = 20_000
 
 
-class DemoCluster(Protocol):
-    """A cluster in this process: controllers of kframe, and brokers that only answer them. One thread calls it, and
-    any thread calls ``read_controllers``.
+class DemoCluster(ABC):
+    """A cluster in this process: controllers of kframe, and brokers that only answer them. One thread calls it.
 
     Operations on a broker that is in another state do nothing. Replicas of a broker that has started are in sync after
     ``catch_up``.
     """
 
-    @property
-    def mode(self) -> str:
-        """``kraft`` or ``zookeeper``."""
+    mode: ClassVar[str]
+    """``kraft`` or ``zookeeper``."""
+    controllers: Sequence[Controller | KraftController]
+
+    def __init__(self, brokers: int) -> None:
+        self.broker_ids: Final = tuple(range(1, brokers + 1))
+        self.replication_factor: Final = min(_REPLICATION_FACTOR, brokers)
+
+    @staticmethod
+    def rack_of(broker_id: int) -> str:
+        """The rack of a broker: racks have brokers in turn."""
+        return f"rack-{(broker_id - 1) % _RACKS + 1}"
 
     @property
-    def broker_ids(self) -> Sequence[int]:
-        """All brokers, whatever their state."""
-
-    @property
-    def operations(self) -> Sequence[str]:
-        """The names of ``DemoOperation`` that it supports."""
-
-    @property
+    @abstractmethod
     def version(self) -> int:
         """A number that rises with each change."""
 
+    @abstractmethod
     def start(self) -> None:
         """Start the controllers and the brokers."""
 
     def stop(self) -> None:
         """Stop the controllers."""
+        for controller in self.controllers:
+            controller.stop()
 
+    @abstractmethod
     def snapshot(self) -> Snapshot:
         """The present state."""
 
-    def read_controllers(self) -> list[ControllerReading]:
-        """The status and the metrics of the controllers."""
-
+    @abstractmethod
     def create_topic(self, name: str, partitions: int) -> str:
         """Create a topic. Returns why it was refused, or nothing."""
 
+    @abstractmethod
     def start_broker(self, broker_id: int) -> None:
         """Start a broker, or connect it again. Its directories are repaired."""
 
+    @abstractmethod
     def kill_broker(self, broker_id: int) -> None:
         """End a broker without a controlled shutdown. Its session ends at once."""
 
+    @abstractmethod
     def shut_down_broker(self, broker_id: int) -> None:
         """End a broker by a controlled shutdown."""
 
     def fence_broker(self, broker_id: int) -> None:
-        """End the session of a broker that runs on."""
+        """End the session of a broker that runs on. Only brokers in KRaft mode are registered without a session."""
+        raise NotImplementedError
 
+    @abstractmethod
     def fail_directory(self, broker_id: int) -> None:
         """Fail the next log directory of a broker. A broker without one ends."""
 
+    @abstractmethod
     def catch_up(self) -> None:
         """Let followers fetch what they lack, so that leaders propose them for their ISRs."""
 
+    @abstractmethod
     def elect_leaders(self, election_type: ElectionType) -> None:
         """Elect preferred leaders, or any for the partitions without one, at the cost of records."""
 
     def resign(self) -> None:
-        """Make the active controller lose its role."""
+        """Make the active controller lose its role. Only in ZooKeeper mode there is another one."""
+        raise NotImplementedError
+
+
+def refusal_of(created: Any, name: str) -> str:
+    """Why a topic was not created; empty if it was. ``created`` are the error codes by topic."""
+    return "" if created[name] is ErrorCode.NONE else created.messages.get(name, created[name].name)

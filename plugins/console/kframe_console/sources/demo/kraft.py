@@ -16,8 +16,7 @@ from kframe.plugin.kraft import directories as directory_indexes
 from kframe.plugin.kraft_controller import broker_events, directory_assignments, isr_proposals
 from kframe.plugin.server import NewTopic
 from kframe.plugin.snapshot import Snapshot, Source
-from kframe_console.sources.controllers import ControllerReading, embedded_reading
-from kframe_console.sources.demo.cluster import DIRECTORIES, RACKS, REPLICATION_FACTOR
+from kframe_console.sources.demo.cluster import DIRECTORIES, DemoCluster, refusal_of
 
 _CONTROLLER_ID: Final = 3000
 _CONFIG: Final = {"min.insync.replicas": "2"}
@@ -27,24 +26,13 @@ _PARTITIONS_MAX: Final = 2_000
 _HEARTBEATS_MAX: Final = 5
 
 
-class KraftDemo:
-    """Implements ``DemoCluster``."""
+class KraftDemo(DemoCluster):
+    """See DemoCluster."""
 
-    mode: Final = "kraft"
-    operations: Final = (
-        "kill",
-        "start",
-        "shut_down",
-        "fence",
-        "fail_directory",
-        "create_topic",
-        "elect_preferred",
-        "elect_unclean",
-        "roll",
-    )
+    mode = "kraft"
 
     def __init__(self, brokers: int, directories: int = DIRECTORIES) -> None:
-        self.broker_ids: Final = tuple(range(1, brokers + 1))
+        super().__init__(brokers)
         self._directories: Final = {
             broker_id: tuple(UUID(int=broker_id << 64 | number + 1 << 8) for number in range(directories))
             for broker_id in self.broker_ids
@@ -57,6 +45,7 @@ class KraftDemo:
         self._unreachable: set[int] = set()
         self._stopped_in_order: set[int] = set()
         self._controller: KraftController = KraftControllerBuilder(_CONTROLLER_ID, "kraft-memory:", _CONFIG).build()
+        self.controllers = (self._controller,)
 
     @property
     def version(self) -> int:
@@ -68,10 +57,6 @@ class KraftDemo:
         self._controller.start()
         for broker_id in self.broker_ids:
             self.start_broker(broker_id)
-
-    def stop(self) -> None:
-        """See DemoCluster."""
-        self._controller.stop()
 
     def snapshot(self) -> Snapshot:
         """See DemoCluster."""
@@ -90,19 +75,15 @@ class KraftDemo:
 
         return self._controller.inspect(read).result()
 
-    def read_controllers(self) -> list[ControllerReading]:
-        """See DemoCluster."""
-        return [embedded_reading(self._controller)]
-
     def create_topic(self, name: str, partitions: int) -> str:
         """See DemoCluster."""
-        factor = min(REPLICATION_FACTOR, len(self.broker_ids))
-        created = self._controller.create_topics([NewTopic(name, partitions, factor)]).result()
+        topic = NewTopic(name, partitions, self.replication_factor)
+        created = self._controller.create_topics([topic]).result()
         brokers = self._running.items() if self._has_several_directories else ()
         for broker_id, epoch in brokers:
             while self._controller.submit(_Directories(broker_id, epoch, self._online(broker_id)).assign).result():
                 pass
-        return "" if not created[name] else created.messages.get(name, created[name].name)
+        return refusal_of(created, name)
 
     def start_broker(self, broker_id: int) -> None:
         """See DemoCluster. A process that was fenced has its heartbeats arrive again; a new process registers."""
@@ -111,7 +92,7 @@ class KraftDemo:
             self._heartbeat(broker_id)
         if broker_id in self._running:
             return
-        rack, clean = f"rack-{(broker_id - 1) % RACKS + 1}", broker_id in self._stopped_in_order
+        rack, clean = self.rack_of(broker_id), broker_id in self._stopped_in_order
         self._failed[broker_id].clear()
         registered = self._controller.register_broker(
             broker_id, rack, clean=clean, directories=self._directories[broker_id]
@@ -164,9 +145,6 @@ class KraftDemo:
     def elect_leaders(self, election_type: ElectionType) -> None:
         """See DemoCluster."""
         self._controller.elect_leaders(election_type).result()
-
-    def resign(self) -> None:
-        """Nothing: the quorum has one voter."""
 
     def _reachable(self) -> list[int]:
         return [broker_id for broker_id in self._running if broker_id not in self._unreachable]

@@ -12,13 +12,13 @@ from typing import Final
 
 from kframe.plugin import KframeError, ParameterError
 from kframe.plugin.cluster import ElectionType
-from kframe.plugin.live import ClusterHistory, GroupedCluster, HistoryPoint
+from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.controllers import ControllerReading
-from kframe_console.sources.demo.cluster import DemoCluster
-from kframe_console.sources.demo.operations import BROKER_OPERATIONS, DemoOperation
+from kframe_console.sources.controllers import ControllerReading, embedded_reading
+from kframe_console.sources.demo.cluster import DIRECTORIES, PARTITIONS_WITH_DIRECTORIES_MAX, DemoCluster
+from kframe_console.sources.demo.operations import BROKER_BUTTONS, DemoOperation, operations_of
 from kframe_console.sources.live import LiveSource
-from kframe_console.sources.reading import ClusterChanges, Reading
+from kframe_console.sources.reading import ClusterChanges, ClusterSource, Reading
 
 _LOG: Final = logging.getLogger("kframe.console")
 #: Operations that may wait.
@@ -32,18 +32,15 @@ _GROWTH_S: Final = 3.0
 _STEP_S: Final = 1.0
 
 
-class DemoSource:
+class DemoSource(ClusterSource):
     """The newest reading of an embedded cluster, which begins with ``partitions`` partitions."""
 
-    is_live: Final = True
-    history: ClusterHistory | None = None
-    groups: GroupedCluster | None = None
-    points: tuple[HistoryPoint, ...] = ()
+    is_live = True
+    problem: str | None = None
 
     def __init__(self, cluster: DemoCluster, partitions: int, step_s: float = _STEP_S) -> None:
         self.cluster: Final = cluster
-        self.name: Final = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
-        self.problem: str | None = None
+        self.name = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
         self.performing: DemoOperation | None = None
         """What is being done."""
         self.refusal: str | None = None
@@ -82,7 +79,7 @@ class DemoSource:
 
     def read_controllers(self) -> list[ControllerReading]:
         """See Controllers."""
-        return self.cluster.read_controllers() if self._readings is not None else []
+        return list(map(embedded_reading, self.cluster.controllers)) if self._readings is not None else []
 
     @property
     def waiting(self) -> int:
@@ -91,15 +88,12 @@ class DemoSource:
 
     def request(self, operation: DemoOperation) -> bool:
         """Have an operation done after those that wait. Returns False if too many wait. Raises ParameterError."""
-        if operation.operation not in self.cluster.operations:
-            raise ParameterError(
-                "operation",
-                operation.operation,
-                f"one of {', '.join(self.cluster.operations)} in {self.cluster.mode} mode",
-            )
-        if operation.operation in BROKER_OPERATIONS and operation.broker not in self.cluster.broker_ids:
-            known = self.cluster.broker_ids
-            raise ParameterError("broker", str(operation.broker), f"a broker from {known[0]} to {known[-1]}")
+        mode, brokers = self.cluster.mode, self.cluster.broker_ids
+        if operation.operation not in operations_of(mode):
+            expected = f"one of {', '.join(operations_of(mode))} in {mode} mode"
+            raise ParameterError("operation", short_repr(operation.operation), expected)
+        if operation.operation in BROKER_BUTTONS and operation.broker not in brokers:
+            raise ParameterError("broker", str(operation.broker), f"a broker from {brokers[0]} to {brokers[-1]}")
         try:
             self._requested.put_nowait(operation)
         except queue.Full:
@@ -137,18 +131,15 @@ class DemoSource:
 
     def _perform(self, requested: DemoOperation) -> str:
         """Do an operation. Returns why the cluster has refused it, or nothing."""
-        cluster, broker = self.cluster, requested.broker if requested.broker is not None else -1
+        cluster = self.cluster
+        of_broker = {
+            "kill": cluster.kill_broker,
+            "start": cluster.start_broker,
+            "shut_down": cluster.shut_down_broker,
+            "fence": cluster.fence_broker,
+            "fail_directory": cluster.fail_directory,
+        }
         match requested.operation:
-            case "kill":
-                cluster.kill_broker(broker)
-            case "start":
-                cluster.start_broker(broker)
-            case "shut_down":
-                cluster.shut_down_broker(broker)
-            case "fence":
-                cluster.fence_broker(broker)
-            case "fail_directory":
-                cluster.fail_directory(broker)
             case "create_topic":
                 return cluster.create_topic(requested.topic, requested.partitions)
             case "elect_preferred":
@@ -159,6 +150,9 @@ class DemoSource:
                 cluster.resign()
             case "roll":
                 self._roll()
+            case name:
+                assert requested.broker is not None
+                of_broker[name](requested.broker)
         return ""
 
     def _roll(self) -> None:
@@ -189,7 +183,7 @@ class DemoSource:
         """Make a reading, unless nothing has changed."""
         version, self._version = self._version, self.cluster.version
         if self._readings is None:
-            self._readings = LiveSource(self.name, _DemoReader(self.cluster), _unchanged, math.inf)
+            self._readings = LiveSource(self.name, _DemoReader(self.cluster), lambda snapshot: snapshot, math.inf)
             self._is_readable.set()
         elif version != self._version:
             self._readings.refresh()
@@ -197,17 +191,22 @@ class DemoSource:
 
 @dataclass(frozen=True, slots=True)
 class _DemoReader:
-    """Implements ``ClusterReader``."""
+    """Implements ``LiveReader``."""
 
     cluster: DemoCluster
 
     def read(self) -> Snapshot:
-        """See ClusterReader."""
+        """See LiveReader."""
         return self.cluster.snapshot()
 
     def close(self) -> None:
-        """See ClusterReader."""
+        """See LiveReader."""
 
 
-def _unchanged(snapshot: Snapshot) -> Snapshot:
-    return snapshot
+def demo_source(mode: str, partitions: int, brokers: int) -> DemoSource:
+    """The source of a cluster that begins with so many partitions. Its brokers have one directory if there are many."""
+    from kframe_console.sources.demo.kraft import KraftDemo
+    from kframe_console.sources.demo.zookeeper import ZookeeperDemo
+
+    cluster = KraftDemo if mode == KraftDemo.mode else ZookeeperDemo
+    return DemoSource(cluster(brokers, DIRECTORIES if partitions <= PARTITIONS_WITH_DIRECTORIES_MAX else 1), partitions)

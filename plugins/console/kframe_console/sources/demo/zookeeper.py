@@ -14,8 +14,7 @@ from kframe.plugin.controller import Controller, ControllerBuilder, IsrProposal
 from kframe.plugin.memory import Api, CountingTransport, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.plugin.server import NewTopic
 from kframe.plugin.snapshot import Snapshot
-from kframe_console.sources.controllers import ControllerReading, embedded_reading
-from kframe_console.sources.demo.cluster import DIRECTORIES, RACKS, REPLICATION_FACTOR
+from kframe_console.sources.demo.cluster import DIRECTORIES, DemoCluster, refusal_of
 
 _CONTROLLER_IDS: Final = (1000, 1001)
 _TOPIC_CONFIG: Final = {"min.insync.replicas": "2"}
@@ -23,24 +22,13 @@ _CONFIG: Final = {**_TOPIC_CONFIG, "auto.leader.rebalance.enable": "false"}
 _STORAGE_APIS: Final = (Api.LEADER_AND_ISR, Api.STOP_REPLICA)
 
 
-class ZookeeperDemo:
-    """Implements ``DemoCluster``. All events are handled in the thread that calls it."""
+class ZookeeperDemo(DemoCluster):
+    """See DemoCluster. All events are handled in the thread that calls it."""
 
-    mode: Final = "zookeeper"
-    operations: Final = (
-        "kill",
-        "start",
-        "shut_down",
-        "fail_directory",
-        "create_topic",
-        "elect_preferred",
-        "elect_unclean",
-        "roll",
-        "resign",
-    )
+    mode = "zookeeper"
 
     def __init__(self, brokers: int, directories: int = DIRECTORIES) -> None:
-        self.broker_ids: Final = tuple(range(1, brokers + 1))
+        super().__init__(brokers)
         self._directory_count: Final = directories
         #: The replicas in failed directories, by broker, a list for each directory.
         self._failed: dict[int, list[list[str]]] = {broker_id: [] for broker_id in self.broker_ids}
@@ -52,7 +40,7 @@ class ZookeeperDemo:
         transports: Sequence[EmbeddedBrokers | CountingTransport] = self._transports or [
             CountingTransport() for _ in _CONTROLLER_IDS
         ]
-        self._controllers = [
+        self.controllers: Sequence[Controller] = [
             ControllerBuilder(controller_id, self._ensemble.connect(), transport, _CONFIG).build()
             for controller_id, transport in zip(_CONTROLLER_IDS, transports, strict=True)
         ]
@@ -65,14 +53,9 @@ class ZookeeperDemo:
     def start(self) -> None:
         """See DemoCluster."""
         self._register(self.broker_ids)
-        for controller in self._controllers:
+        for controller in self.controllers:
             controller.open()
             self._run()
-
-    def stop(self) -> None:
-        """See DemoCluster."""
-        for controller in self._controllers:
-            controller.stop()
 
     def snapshot(self) -> Snapshot:
         """See DemoCluster."""
@@ -90,17 +73,12 @@ class ZookeeperDemo:
         self._run()
         return inspected.result(0)
 
-    def read_controllers(self) -> list[ControllerReading]:
-        """See DemoCluster."""
-        return [embedded_reading(controller) for controller in self._controllers]
-
     def create_topic(self, name: str, partitions: int) -> str:
         """See DemoCluster."""
-        factor = min(REPLICATION_FACTOR, len(self.broker_ids))
-        created = self._active.create_topics([NewTopic(name, partitions, factor, config=_TOPIC_CONFIG)])
+        topic = NewTopic(name, partitions, self.replication_factor, config=_TOPIC_CONFIG)
+        created = self._active.create_topics([topic])
         self._run()
-        codes = created.result(0)
-        return "" if codes[name] is ErrorCode.NONE else codes.messages.get(name, codes[name].name)
+        return refusal_of(created.result(0), name)
 
     def start_broker(self, broker_id: int) -> None:
         """See DemoCluster."""
@@ -126,9 +104,6 @@ class ZookeeperDemo:
             self._active.controlled_shutdown(broker_id)
             self._run()
             self.kill_broker(broker_id)
-
-    def fence_broker(self, broker_id: int) -> None:
-        """Nothing: a broker without a session is not registered."""
 
     def fail_directory(self, broker_id: int) -> None:
         """See DemoCluster."""
@@ -177,22 +152,17 @@ class ZookeeperDemo:
 
     def resign(self) -> None:
         """See DemoCluster."""
-        standby = next(each for each in self._controllers if each is not self._active)
+        standby = next(each for each in self.controllers if each is not self._active)
         standby.take_over()
         self._run()
 
     @property
     def _active(self) -> Controller:
-        return next((each for each in self._controllers if each.status().active), self._controllers[0])
+        return next((each for each in self.controllers if each.status().active), self.controllers[0])
 
     def _register(self, broker_ids: Iterable[int]) -> None:
         registered = [
-            Registration(
-                broker_id,
-                NO_BROKER_EPOCH,
-                (Endpoint("PLAINTEXT", f"broker{broker_id}", 9092),),
-                f"rack-{(broker_id - 1) % RACKS + 1}",
-            )
+            Registration(broker_id, NO_BROKER_EPOCH, (_endpoint(broker_id),), self.rack_of(broker_id))
             for broker_id in broker_ids
         ]
         self._ensemble.register_brokers(registered)
@@ -200,7 +170,11 @@ class ZookeeperDemo:
 
     def _run(self) -> None:
         """Handle all events of all controllers. The requests that brokers have received are not needed."""
-        while sum([controller.run_until_idle() for controller in self._controllers]):
+        while sum([controller.run_until_idle() for controller in self.controllers]):
             pass
         for transport in self._transports:
             transport.take()
+
+
+def _endpoint(broker_id: int) -> Endpoint:
+    return Endpoint("PLAINTEXT", f"broker{broker_id}", 9092)

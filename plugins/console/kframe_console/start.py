@@ -1,0 +1,123 @@
+"""Starts a console: opens what it shows, and serves its pages until it is stopped."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from kframe.plugin import InputError
+from kframe.plugin.commands import PluginSettings, SnapshotReading, awaited, is_url, opened_cluster, progress
+from kframe.plugin.fleet import is_fleet
+from kframe.plugin.live import ClusterHistory, GroupedCluster
+from kframe.plugin.snapshot import open_history
+from kframe_console.allocator import return_large_arrays
+from kframe_console.application import application
+from kframe_console.launch import (
+    LaunchOptions,
+    checked_options,
+    executions_of,
+    login_of,
+    settings_of,
+    sizes_of,
+    url_of,
+)
+from kframe_console.pages import live
+from kframe_console.pages.page import ConsolePage
+from kframe_console.plans.session import Sizes
+from kframe_console.routes import FLEET_PAGES, PAGES
+from kframe_console.security.audit import AuditLog
+from kframe_console.serving import listening_socket, serve
+from kframe_console.sources.controllers import Controllers, ServedControllers
+from kframe_console.sources.demo.source import demo_source
+from kframe_console.sources.fleet import FleetSource
+from kframe_console.sources.live import LiveSource, reader_of
+from kframe_console.sources.logged import LoggedSource
+from kframe_console.sources.reading import ClusterSource
+from kframe_console.sources.saved import SavedSource, no_cluster
+
+
+class _Shown(NamedTuple):
+    """What a console shows."""
+
+    source: ClusterSource
+    pages: tuple[ConsolePage, ...]
+    controllers: Controllers | None
+
+
+def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> None:
+    """Serve a console until SIGINT or SIGTERM. ``source`` is what the user named; None: a demo, or controllers alone.
+
+    Raises UsageError, ConfigError, InputError, and for a live cluster StoreError.
+    """
+    address = checked_options(options)
+    login, oidc_login = login_of(options)
+    return_large_arrays()
+    with closing(AuditLog(options.audit_log)) as audit:
+        shown = _shown(source, reading, options, plugins)
+        sizes = sizes_of(options.weights)
+        if source is not None and options.weights is not None:
+            _check_sizes(shown.source, sizes)
+        app = application(
+            shown.source,
+            settings_of(options, address),
+            login,
+            oidc_login,
+            audit,
+            shown.pages,
+            sizes,
+            executions_of(options, source, plugins),
+            shown.controllers,
+        )
+        listener = listening_socket(address.host, address.port)
+        url = url_of(options, address.host, listener.getsockname()[1])
+        click.echo(f"kframe console of {shown.source.name}: {url} (Ctrl-C ends it)")
+        if options.browser:
+            webbrowser.open(url)  # The socket listens already, so the browser waits for the first page.
+        serve(app, listener, options.tls)
+
+
+def _check_sizes(opened: ClusterSource, sizes: Sizes) -> None:
+    """Refuse unusable sizes now, not by the first plan. Raises InputError, and UsageError for those of a fleet."""
+    if isinstance(opened, FleetSource):
+        raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
+    sizes(opened.reading("").snapshot)
+
+
+def _shown(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> _Shown:
+    if options.demo is not None:
+        demo = demo_source(options.demo, options.partitions, options.brokers)
+        return _Shown(demo, PAGES, demo)
+    controllers = ServedControllers(options.metrics) if options.metrics else None
+    if source is None:
+        return _Shown(no_cluster(", ".join(options.metrics)), (replace(live.live_page, path="/"),), controllers)
+    opened = _opened(source, reading, options, plugins)
+    return _Shown(opened, FLEET_PAGES if isinstance(opened, FleetSource) else PAGES, controllers)
+
+
+def _opened(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> ClusterSource:
+    if is_url(source):
+        cluster, located = opened_cluster(source, options.config, options.command_config, plugins)
+        with progress("reading", awaited=awaited(source)), located:
+            groups = cluster if isinstance(cluster, GroupedCluster) else None
+            return LiveSource(source, reader_of(cluster), reading.complete, options.refresh, groups)
+    if options.config or options.command_config:
+        raise click.UsageError("--config and --command-config are for the URL of a live cluster")
+
+    if isinstance(source, Path) and is_fleet(source):
+        return FleetSource(source, reading.complete)
+    if isinstance(source, Path) and source.is_file() and source.suffix == ".parquet":
+        raise InputError(str(source), "a Parquet file", "a fleet: the folder that kframe spark ingest wrote")
+
+    def history() -> ClusterHistory | None:
+        return open_history(source, reading.source_format)
+
+    opened = history()
+    if opened is None:
+        return SavedSource.of(reading.read(source), str(source))
+    folder = source if isinstance(source, Path) and source.is_dir() else None
+    return LoggedSource(str(source), opened, reading.complete, folder, history, options.refresh)
