@@ -1,8 +1,8 @@
 """Measure kframe and compare with the targets: ``python -m benchmarks`` (``make bench``).
 
-The suite (``benchmarks/suite``) times every bench at every size. Requests for more and more partitions show how cost
-grows. The record is written after each part, and a failing part does not stop the others. Comparisons with Kafka's
-controllers come from the last record of ``python -m benchmarks.against_kafka``.
+The suite (``benchmarks/suite``) times every bench at every size. Events in clusters of more and more partitions show
+how cost grows. The record is written after each part, and a failing part does not stop the others. Comparisons with
+Kafka's controllers come from the last record of ``python -m benchmarks.against_kafka``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _suite(chosen: argparse.Namespace, results: Measurements, record: Incrementa
 
 def _requests(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     with record.part("requests"):
-        results.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
+        results.requests += growth.of_events(chosen.sizes, chosen.brokers, chosen.growth_runs)
 
 
 PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, IncrementalRecord], None]]] = {
@@ -102,9 +102,9 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--benches", nargs="+", choices=BENCHES, default=(), metavar="NAME", help="of the suite; all by default")
     add("--largest", type=int, nargs="*", default=[], metavar="N", help="in memory over 1,000 brokers too: 10000000")
     add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters fewer")
-    add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
-    add("--brokers", type=int, default=100, help="of clusters for requests")
-    add("--growth-runs", type=int, default=2, help="counted runs of each request")
+    add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of growing clusters")
+    add("--brokers", type=int, default=100, help="of these clusters")
+    add("--growth-runs", type=int, default=2, help="counted runs of each of their events")
     add("-o", "--output", choices=("table", "json"), default="table", help="json: the whole record, and no tables")
     add("--out", type=Path, default=LATEST / "kframe.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)

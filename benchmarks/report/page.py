@@ -236,7 +236,7 @@ def own_work(series: Sequence[Row]) -> str:
 
 
 def requests(rows: Sequence[Row]) -> str:
-    """Requests of administrators for more and more partitions."""
+    """Events in clusters of more and more partitions."""
     sizes = rows[0]["partitions"]
     return _table(
         ("milliseconds at", *(f"{size:,}" for size in sizes), "exponent"),

@@ -96,7 +96,7 @@ def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert json.loads(capsys.readouterr().out) == record
     assert [row["bench"] for row in record["suite"]] == names
     assert all(row["answer_known"] for row in record["suite"])
-    assert [row["bench"] for row in record["requests"]] == list(growth.REQUESTS)
+    assert [row["bench"] for row in record["requests"]] == list(growth.EVENTS)
     for row in record["requests"]:
         assert row["partitions"] == [100, 200]
         assert row["exponent"] == pytest.approx(growth.exponent(row["partitions"], row["seconds"]))
