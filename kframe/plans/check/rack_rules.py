@@ -19,6 +19,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.arrays import Bool, Int32, Int64, Ragged
+from kframe.model.lists import distinct_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +98,7 @@ def even_rules(factors: Int32, hosts: Int32, changes: HostChanges = NO_CHANGES) 
 
     target = np.minimum(factors, possible(np.full(len(factors), most)))
     level = np.maximum(np.searchsorted(room, np.minimum(factors, room[-1])), 1)
-    pending = np.unique(changes.row)
+    pending = distinct_values(changes.row)
     level[pending] = 1
     while len(pending := pending[possible(level)[pending] < target[pending]]):
         level[pending] += 1
