@@ -244,6 +244,22 @@ def requests(rows: Sequence[Row]) -> str:
     )
 
 
+def builds(rows: Sequence[Row]) -> str:
+    """Two builds beside each other."""
+    return _table(
+        ("what", "earlier", "now", "times", "peak, earlier", "peak, now"),
+        [
+            (
+                row["row"],
+                *(f"{milliseconds(row['seconds'][name])} ms" for name in ("earlier", "now")),
+                f"{row['seconds']['now'] / row['seconds']['earlier']:.2f}",
+                *(f"{row['peak_bytes'][name] / 1e6:.0f} MB" for name in ("earlier", "now")),
+            )
+            for row in rows
+        ],
+    )
+
+
 def roofline(figures: Row) -> str:
     """The kernels beyond their limits, and why. The plot has all of them."""
     slow = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
@@ -325,6 +341,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "fleet-stages": _of("fleet_stages", fleet_stages),
     "own-work": _of("own_work", own_work),
     "requests": _of("requests", requests),
+    "builds": _of("builds", builds),
     "roofline": _of("roofline", roofline),
     "processes": _of("processes", processes),
     "suite": _of("suite", suite),

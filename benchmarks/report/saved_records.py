@@ -75,6 +75,7 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
             "cold_server",
             "fleet_stages",
             "repeated",
+            "builds",
         )
     },
 }
