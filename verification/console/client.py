@@ -58,6 +58,13 @@ class ConsoleClient:
         return response.json()
 
 
+@contextmanager
+def client_of(url: str) -> Iterator[ConsoleClient]:
+    """A client of the console at a URL, which waits a minute for each response."""
+    with httpx2.Client(base_url=url, timeout=60, follow_redirects=True, trust_env=False) as client:
+        yield ConsoleClient(client)
+
+
 def _address(path: str, **parameters: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode({**parameters, 'format': 'json'})}"
 

@@ -26,12 +26,21 @@ class ConsoleProcess(Process):
         self._launch([*command, *map(str, arguments)], folder)
         self._log = folder / "log.txt"
 
+    @property
+    def url(self) -> str:
+        """The address of its pages."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    def printed(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text()
+
     def await_address(self, limit_s: float) -> None:
         """Wait until it prints its address. Raises RuntimeError with what it printed."""
         end = time.monotonic() + limit_s
-        while (match := _ADDRESS.search(self._log.read_text())) is None:
+        while (match := _ADDRESS.search(self.printed())) is None:
             if self.pid is None or time.monotonic() > end:
-                raise RuntimeError(f"the console has no address: {self._log.read_text()[-4000:]}")
+                raise RuntimeError(f"the console has no address: {self.printed()[-4000:]}")
             time.sleep(0.02)
         self.port = int(match[1])
 

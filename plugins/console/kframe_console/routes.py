@@ -36,7 +36,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     live.live_page,
     topic.topic_page,
     partition.partition_page,
-    groups.PAGE,
+    groups.groups_page,
     whatif.whatif_page,
     whatif.changed_partitions_page,
     sweep.sweep_page,
@@ -60,4 +60,4 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     live.demo_page,
 )
 #: The pages of a fleet: the first one lists its clusters.
-FLEET_PAGES: Final = (clusters.PAGE, replace(overview.overview_page, path="/overview"), *PAGES[1:])
+FLEET_PAGES: Final = (clusters.clusters_page, replace(overview.overview_page, path="/overview"), *PAGES[1:])

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ from kframe_console.security.identities import StoredCredentials
 from kframe.cli.app import cli
 from kframe.plugin import ConfigError
 from tests.architecture.source import ROOT
+from verification.console.running import running_console
 
 HEALTHY = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
 #: A plugin with a live cluster, which is read from a file.
@@ -44,36 +41,19 @@ def kframe_clusters():
 """
 
 
-@contextmanager
-def console(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A running console, and its address."""
-    command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        line = process.stdout.readline()
-        assert "http://127.0.0.1:" in line, process.stderr.read()
-        try:
-            yield process, line.split()[line.split().index("(Ctrl-C") - 1]
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.extended)])
 def test_console_serves_until_it_is_stopped(number: signal.Signals) -> None:
-    with console(str(HEALTHY)) as (process, url):
-        assert "Brokers by rack" in httpx2.get(url, trust_env=False).text
-        process.send_signal(number)
-        assert process.wait(60) == 0
-        assert process.stderr is not None
-        assert "Traceback" not in process.stderr.read()
+    with running_console(HEALTHY) as console:
+        assert "Brokers by rack" in httpx2.get(console.url, trust_env=False).text
+        assert console.stop(number=number) == 0
+        assert "Traceback" not in console.printed()
 
 
 def test_live_cluster_is_named_by_its_url(tmp_path: Path) -> None:
     (tmp_path / "plugin.py").write_text(PLUGIN)
-    with console("file-cluster://here", "--refresh", "0.1", "--plugins-dir", str(tmp_path)) as (_, url):
-        assert httpx2.get(f"{url}reading", trust_env=False).json()["problem"] is None
-        assert "data-live" in httpx2.get(url, trust_env=False).text
+    with running_console("file-cluster://here", "--refresh", "0.1", "--plugins-dir", tmp_path) as console:
+        assert httpx2.get(f"{console.url}reading", trust_env=False).json()["problem"] is None
+        assert "data-live" in httpx2.get(console.url, trust_env=False).text
 
 
 def test_help_names_the_bundled_example() -> None:

@@ -58,7 +58,7 @@ def console(fleet: Path) -> Iterator[ConsoleClient]:
 
 def rows(console: ConsoleClient, **parameters: str) -> list[dict[str, Any]]:
     content = console.json("/", **parameters)
-    assert content["schema"] == clusters.PAGE.schema, content
+    assert content["schema"] == clusters.clusters_page.schema, content
     return list(content["rows"])
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from kframe.testing.waiting import until
-from tests.architecture.source import ROOT
-from verification.console.client import ConsoleClient
+from verification.console.client import client_of
+from verification.console.running import running_console
 from verification.support.properties import load_profile
 from verification.zookeeper.handover import ClusterFixture, running_fixture
 from verification.zookeeper.servers import ServerHandle, ServerOptions, missing, running
@@ -35,25 +30,12 @@ def kafka(tmp_path: Path) -> Iterator[ClusterFixture]:
         yield fixture
 
 
-@contextmanager
-def console(*arguments: str) -> Iterator[ConsoleClient]:
-    command = [sys.executable, "-m", "kframe.cli", "console", "--no-browser", "--listen", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
-        address = re.search(r"http://\S+/", process.stdout.readline())
-        assert address is not None
-        with httpx2.Client(base_url=address[0], timeout=60, follow_redirects=True, trust_env=False) as client:
-            yield ConsoleClient(client)
-        process.terminate()
-        assert process.wait(60) == 0
-
-
 @pytest.mark.extended
 def test_plan_is_executed_and_rolled_back(kafka: ClusterFixture, tmp_path: Path) -> None:
     kafka.clients.request("create", topic="moved", replicas=[[1, 2], [2, 3], [3, 1], [1, 3]])
     audit, url = tmp_path / "audit.jsonl", f"kafka://{kafka.cluster.address}"
     options = ("--allow-execute", "--audit-log", str(audit), "--refresh", "0.2")
-    with console(url, *options) as client:
+    with running_console(url, *options) as console, client_of(console.url) as client:
 
         def replicas() -> list[list[int]]:
             rows = client.json("/partitions", topic="=moved", count="10")["rows"]
@@ -73,5 +55,6 @@ def test_plan_is_executed_and_rolled_back(kafka: ClusterFixture, tmp_path: Path)
         client.confirm(f"/executions/{execution_id}/rollback")
         assert until(lambda: (result(execution_id) or {}).get("result") == "rolled back")
         assert until(lambda: replicas() == before)
+        assert console.stop() == 0
     events = [json.loads(line)["event"] for line in audit.read_text().splitlines()]
     assert events == ["begin", "done", "begin", "done"]

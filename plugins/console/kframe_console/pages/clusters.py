@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from kframe.plugin import KframeError
 from kframe.plugin.live import Progress
 from kframe.plugin.snapshot import summarize
-from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.pages.page import PageContext, TablePage, page
 from kframe_console.sources.fleet import FleetSource
 from kframe_console.tables.records import figures_table
 from kframe_console.tables.table import ColumnTable
@@ -48,8 +48,25 @@ class ClusterRow(Struct):
     problem: str | None = None
 
 
-def clusters_table(context: PageContext) -> ColumnTable:
-    """The clusters of the fleet, by name. Raises Unfinished while they are read."""
+@page(
+    TablePage,
+    "clusters",
+    "/",
+    row=ClusterRow,
+    links={
+        "cluster": "/overview?at={cluster}",
+        "brokers": "/brokers?at={cluster}",
+        "topics": "/topics?at={cluster}",
+        "partitions": "/partitions?at={cluster}",
+        **{name: f"/partitions?health={name}&at={{cluster}}" for name in _CONDITIONS},
+    },
+    in_navigation=True,
+)
+def clusters_page(context: PageContext) -> ColumnTable:
+    """All clusters of a fleet on Parquet. The other pages show the cluster that the parameter at names.
+
+    Raises Unfinished while they are read.
+    """
     source = context.source
     assert isinstance(source, FleetSource)
 
@@ -72,21 +89,3 @@ def _row(source: FleetSource, cluster: str) -> ClusterRow:
         name: value for name, value in asdict(summarize(snapshot)).items() if name in ClusterRow.__struct_fields__
     }
     return ClusterRow(cluster, **figures, mode=snapshot.mode)
-
-
-PAGE: Final = TablePage(
-    name="clusters",
-    title="Clusters",
-    path="/",
-    doc="All clusters of a fleet on Parquet. The other pages show the cluster that the parameter at names.",
-    schema="kframe.console-clusters/v1",
-    row=ClusterRow,
-    build=clusters_table,
-    links={
-        "cluster": "/overview?at={cluster}",
-        "brokers": "/brokers?at={cluster}",
-        "topics": "/topics?at={cluster}",
-        "partitions": "/partitions?at={cluster}",
-        **{name: f"/partitions?health={name}&at={{cluster}}" for name in _CONDITIONS},
-    },
-)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kframe.plugin import InputError
 from kframe.plugin.live import Progress
-from kframe_console.pages.page import PageContext, TablePage
+from kframe_console.pages.page import PageContext, TablePage, page
 from kframe_console.sources.parts import topic_index
 from kframe_console.tables.records import figures_table
 from kframe_console.tables.table import ColumnTable
@@ -43,9 +43,20 @@ class GroupRow(Struct):
     problem: str | None = None
 
 
-def groups_table(context: PageContext, parameters: GroupsParameters) -> ColumnTable:
-    """The groups of the topic. Raises Unfinished while brokers are asked, ParameterError for an unknown topic, and
-    InputError if the source does not know any groups."""
+@page(
+    TablePage,
+    "groups",
+    "/groups",
+    title="Consumer groups",
+    row=GroupRow,
+    links_of=lambda _context, parameters: {"partition": f"/topics/{quote(parameters.topic, safe='')}/{{partition}}"},
+)
+def groups_page(context: PageContext, parameters: GroupsParameters) -> ColumnTable:
+    """The consumer groups that read a topic, with members and lags, where the source knows them.
+
+    Raises Unfinished while brokers are asked, ParameterError for an unknown topic, and InputError if the source does
+    not know any groups.
+    """
     cluster, topic = context.source.groups, parameters.topic
     if cluster is None:
         raise InputError("consumer groups", "a source that does not show them", "kafka://HOST:PORT[,HOST:PORT]...")
@@ -63,17 +74,3 @@ def groups_table(context: PageContext, parameters: GroupsParameters) -> ColumnTa
         context.jobs.drop(key)
     title = f"Read the consumer groups of topic {topic}"
     return context.jobs.result(key, title, compute, lambda result: result[1].nbytes)[1]
-
-
-PAGE: Final = TablePage(
-    name="groups",
-    title="Consumer groups",
-    path="/groups",
-    doc="The consumer groups that read a topic, with members and lags, where the source knows them.",
-    schema="kframe.console-groups/v1",
-    row=GroupRow,
-    build=groups_table,
-    in_navigation=False,
-    parameters=GroupsParameters,
-    links_of=lambda _context, parameters: {"partition": f"/topics/{quote(parameters.topic, safe='')}/{{partition}}"},
-)

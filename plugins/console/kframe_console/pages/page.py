@@ -78,7 +78,7 @@ class ConsolePage:
     schema: str
     template: str
     parameters: type[Struct] = NoParameters
-    in_navigation: bool = True
+    in_navigation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class ActionPage(ConsolePage):
 def page(
     kind: Callable[..., Kind], name: str, path: str, *, redirects_to: ContentPage | None = None, **fields: Any
 ) -> Callable[[Callable[..., Any]], Kind]:
-    """A decorator that makes a page of the function that answers it. The page is in no navigation.
+    """A decorator that makes a page of the function that answers it.
 
     The first paragraph of its docstring describes the page. ``fields`` of ``kind`` that are not stated follow from the
     name, from the types of the function, and from the page that it redirects to.
@@ -149,7 +149,6 @@ def page(
             "title": name.replace("-", " ").capitalize(),
             "doc": (inspect.getdoc(answer) or "").partition("\n\n")[0].replace("\n", " "),
             "schema": f"kframe.console-{name}/v1",
-            "in_navigation": False,
             "run" if kind is ActionPage else "build": answer,
         }
         if kind is not TablePage:
