@@ -19,36 +19,14 @@ from starlette.testclient import TestClient
 
 from kframe.cli.app import cli
 from kframe.plugin.snapshot import Snapshot, summarize, summary_record
-from kframe.spark.fleet import ClusterRecord, finish, part, put_cluster
-from kframe.spark.rows import rows_of
-from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
-
-
-def put(root: Path, cluster: str, snapshot: Snapshot | None) -> None:
-    """Write a cluster as ``kframe spark ingest`` does; without a snapshot it is rejected."""
-    tables = {} if snapshot is None else {table: rows_of(snapshot, cluster, table) for table in CLUSTER_TABLES}
-    outputs = put_cluster(root, cluster, tables)
-    record = ClusterRecord(
-        cluster=cluster,
-        source=cluster,
-        inputs={},
-        outputs=outputs,
-        partitions=0 if snapshot is None else len(snapshot),
-        topics=0 if snapshot is None else len(snapshot.topics),
-        brokers=0 if snapshot is None else len(snapshot.brokers),
-        quarantined=0,
-        rejected="a truncated file" if snapshot is None else None,
-        mode="zookeeper" if snapshot is None else snapshot.mode,
-    )
-    finish(root, record)
+from kframe.spark.fleet import part
+from kframe.spark.schema import PARTITIONS
+from verification.console.doubles import put_fleet
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot) -> Path:
-    root = tmp_path / "fleet"
-    for cluster, snapshot in {"east": zookeeper_snapshot, "west=1": kraft_snapshot, "refused": None}.items():
-        put(root, cluster, snapshot)
-    return root
+    return put_fleet(tmp_path / "fleet", {"east": zookeeper_snapshot, "west=1": kraft_snapshot, "refused": None})
 
 
 @pytest.fixture
@@ -142,8 +120,7 @@ def test_damaged_cluster_is_named_and_the_others_are_shown(browser: TestClient, 
 
 def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_snapshot: Snapshot) -> None:
     names = [f"c{number}" for number in range(7)]
-    for name in names:
-        put(tmp_path, name, zookeeper_snapshot)
+    put_fleet(tmp_path, dict.fromkeys(names, zookeeper_snapshot))
     source = FleetSource(tmp_path, lambda snapshot: snapshot)
     first = source.reading("c0")
     assert source.reading("c0") is first
