@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kframe_console.pages.page import Page
     from kframe_console.plans.session import Sizes
     from kframe_console.sources.controllers import Controllers
+    from kframe_console.sources.listed_bytes import ListDirectories
     from kframe_console.sources.reading import ClusterSource
 
 #: A bundled example, relative to the package ``kframe``: the metadata log of a real cluster.
@@ -198,18 +199,19 @@ def command(
     source, watched = _checked(source, watched)
     from kframe_console.allocator import return_large_arrays
     from kframe_console.application import application
-    from kframe_console.launch import checked_options, executions_of, login_of, settings_of, sizes_of
+    from kframe_console.launch import checked_options, directories_of, executions_of, login_of, settings_of
     from kframe_console.security.audit import AuditLog
 
     address = checked_options(launch)
     login, oidc_login = login_of(launch)
     audit = AuditLog(launch.audit_log)
     return_large_arrays()
-    opened = None if source is None else _opened(source, reading, (config, command_config), plugins, refresh)
+    directories = directories_of(source, command_config, plugins) if weights is None else None
+    opened = None
+    if source is not None:
+        opened = _opened(source, reading, (config, command_config), plugins, refresh, directories)
     shown = _shown(opened, watched)
-    sizes = sizes_of(weights)
-    if opened is not None and weights is not None:
-        _check_sizes(opened, sizes)
+    sizes = _sizes(opened, weights)
     executions = executions_of(launch, source, command_config, plugins)
     app = application(
         shown.source,
@@ -228,13 +230,22 @@ def command(
         audit.close()
 
 
-def _check_sizes(opened: ClusterSource, sizes: Sizes) -> None:
-    """Refuse unusable sizes now, not by the first plan. Raises InputError, and UsageError for those of a fleet."""
+def _sizes(opened: ClusterSource | None, weights: Any) -> Sizes:
+    """The sizes in a file, or those that brokers list. Refuses an unusable file now, not by the first plan: raises
+    InputError, and UsageError for one of a fleet."""
+    from kframe_console.plans.file_sizes import FileSizes
+    from kframe_console.plans.session import no_sizes
     from kframe_console.sources.fleet import FleetSource
+    from kframe_console.sources.live import LiveSource
 
+    if weights is None:
+        return opened.sizes if isinstance(opened, LiveSource) else no_sizes
     if isinstance(opened, FleetSource):
         raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
-    sizes(opened.reading("").snapshot)
+    sizes = FileSizes(weights)
+    if opened is not None:
+        sizes(opened.reading("").snapshot)
+    return sizes
 
 
 def _serve(app: Starlette, name: str, launch: LaunchOptions, address: ListenAddress, browser: bool) -> None:
@@ -295,8 +306,9 @@ def _opened(
     configs: tuple[Path | None, Path | None],
     plugins: PluginSettings,
     interval_s: float,
+    directories: ListDirectories | None,
 ) -> ClusterSource:
-    """The source that a user named; ``configs`` are those of a server and of a client.
+    """The source that a user named; ``configs`` are those of a server and of a client, ``directories`` asks brokers.
 
     Raises UsageError, InputError, and for a live cluster StoreError.
     """
@@ -313,7 +325,7 @@ def _opened(
         cluster, located = opened_cluster(source, *configs, plugins)
         with progress("reading", awaited=awaited(source)), located:
             groups = cluster if isinstance(cluster, GroupedCluster) else None
-            return LiveSource(source, reader_of(cluster), reading.complete, interval_s, groups)
+            return LiveSource(source, reader_of(cluster), reading.complete, interval_s, groups, directories)
     if any(configs):
         raise click.UsageError("--config and --command-config are for the URL of a live cluster")
 

@@ -127,7 +127,7 @@ class ClusterMonitor:
         except KframeError:
             return  # Pages show why.
         before, self._reading = self._reading, reading
-        if before is None or before.number == reading.number:
+        if before is None or before.number == reading.number or before.snapshot is reading.snapshot:
             return
         old, new = before.snapshot, reading.snapshot
         yield from events_between(old, new)
