@@ -19,11 +19,13 @@ from kframe.plugin.commands import (
     SnapshotReading,
     WholeNumber,
     awaited,
+    check_racks,
     collected,
     is_url,
     opened_cluster,
     plugin_options,
     progress,
+    read_racks,
     reading_options,
     weights_option,
 )
@@ -330,7 +332,10 @@ def _opened(
         raise click.UsageError("--config and --command-config are for the URL of a live cluster")
 
     if isinstance(source, Path) and is_fleet(source):
-        return FleetSource(source, reading.complete)
+        racks = read_racks(reading.rack_map)
+        fleet = FleetSource(source, replace(reading, rack_map=None).complete, racks)
+        check_racks(racks, set(fleet.clusters), str(source))
+        return fleet
     if isinstance(source, Path) and source.is_file() and source.suffix == ".parquet":
         raise InputError(str(source), "a Parquet file", "a fleet: the folder that kframe spark ingest wrote")
 

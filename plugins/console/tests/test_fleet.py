@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import msgspec
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
+from kframe_console import command
 from kframe_console.application import application
 from kframe_console.pages import clusters
 from kframe_console.routes import FLEET_PAGES
 from kframe_console.sources.fleet import FleetSource
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from kframe.cli.app import cli
@@ -129,9 +132,33 @@ def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_s
     assert source.reading("c0") is not first
 
 
+def without_racks(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, brokers=tuple(replace(facts, rack=None) for facts in snapshot.brokers))
+
+
+@pytest.mark.parametrize("column", [True, False])
+def test_rack_map_has_the_racks_of_each_cluster(
+    tmp_path: Path, zookeeper_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, column: bool
+) -> None:
+    fleet = put_fleet(tmp_path / "fleet", dict.fromkeys(("a", "b"), without_racks(zookeeper_snapshot)))
+    lines = ["cluster,broker,rack", "a,1,east", ",1,west"] if column else ["broker,rack", "1,west"]
+    racks = tmp_path / "racks.csv"
+    racks.write_text("\n".join(lines))
+    apps: list[Starlette] = []
+    monkeypatch.setattr(command, "_serve", lambda app, *_: apps.append(app))
+    result = CliRunner().invoke(cli, ["console", str(fleet), "--rack-map", str(racks), "--no-browser"])
+    assert result.exit_code == 0, result.output
+    with TestClient(apps[0], base_url="http://localhost") as client:
+        assert [row["racks"] for row in rows(client)] == [1, 1]
+        for cluster, rack in {"a": "east" if column else "west", "b": "west"}.items():
+            brokers = client.get("/brokers", params={"at": cluster, "format": "json"}).json()["rows"]
+            assert {row["broker_id"]: row["rack"] for row in brokers} == {1: rack, **dict.fromkeys(range(2, 7))}
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        (["{root}", "--rack-map", "{racks}"], "found racks of eats, expected racks of east, refused, west=1"),
         (["{root}", "--weights", "{file}"], "found --weights, which has the sizes of one cluster"),
         (["{file}"], "found a Parquet file, expected a fleet: the folder that kframe spark ingest wrote"),
     ],
@@ -139,7 +166,9 @@ def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_s
 def test_command_refuses_what_is_no_fleet(fleet: Path, arguments: list[str], message: str) -> None:
     file = fleet.parent / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), file)
-    options = [argument.format(root=fleet, file=file) for argument in arguments]
+    racks = fleet.parent / "racks.csv"
+    racks.write_text("cluster,broker,rack\neats,1,r\n")
+    options = [argument.format(root=fleet, file=file, racks=racks) for argument in arguments]
     result = CliRunner().invoke(cli, ["console", *options, "--no-browser", "--listen", "0"])
     assert result.exit_code == 2
     assert message in result.stderr
