@@ -26,6 +26,7 @@ from kframe.cli.plan_stage import limit_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.spark_fleet import check_racks, read_racks
 from kframe.cli.stop_signal import StopSignal
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.cli.whatif import OPERATIONS as WHATIF_OPERATIONS
@@ -52,6 +53,7 @@ __all__ = [
     "awaited",
     "awaited_stream",
     "broker_ids",
+    "check_racks",
     "check_reader",
     "chosen_terms",
     "client_properties",
@@ -69,6 +71,7 @@ __all__ = [
     "output_option",
     "plugin_options",
     "progress",
+    "read_racks",
     "reading_options",
     "restart_options",
     "term_options",

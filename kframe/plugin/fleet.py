@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, is_fleet, records
 from kframe.spark.inputs import ClusterInput
 
-__all__ = ["ClusterInput", "ClusterRecord", "is_fleet", "records"]
+__all__ = ["ClusterInput", "ClusterRecord", "FleetRackMap", "is_fleet", "records"]

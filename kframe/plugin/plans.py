@@ -24,7 +24,7 @@ from kframe.plans.generate.document import GeneratedPlanDocument
 from kframe.plans.generate.page import page_values
 from kframe.plans.generate.report import report_document
 from kframe.plans.generate.review import PlanReview
-from kframe.plans.generate.sizes import read_weights
+from kframe.plans.generate.sizes import ReplicaSizes, read_sizes
 from kframe.plans.stage.manifest import PlanStage, StageManifest
 from kframe.plans.stage.page import SPANS_MAX, failure_rows, stage_axis, stage_rows
 from kframe.plans.stage.request import StageRequest
@@ -54,6 +54,7 @@ __all__ = [
     "PlanReview",
     "PlanStage",
     "PreparedPlan",
+    "ReplicaSizes",
     "StageManifest",
     "StageRequest",
     "StagedPlan",
@@ -67,7 +68,7 @@ __all__ = [
     "plan",
     "plan_lines",
     "read_journal",
-    "read_weights",
+    "read_sizes",
     "remaining_effect",
     "report_document",
     "resolve_plan",

@@ -20,6 +20,7 @@ from kframe.snapshot.summary import (
     bytes_of_brokers,
     conditions_of,
     loads_of,
+    skew_of,
     summarize,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "named_brokers",
     "open_history",
     "read_snapshot",
+    "skew_of",
     "summarize",
     "summary_record",
     "topic_pattern",

@@ -78,10 +78,17 @@ class Difference:
 
 
 class ClusterHistory(Protocol):
-    """The metadata log of one cluster, up to its end when it was opened. Several threads may call it.
+    """The metadata log of one cluster, up to its end when it was opened. Several threads may call it, but only one
+    ``extended``.
 
     All raise LogError for a malformed log, and for a position, topic or partition that it does not have.
     """
+
+    def extended(self) -> ClusterHistory | None:
+        """The history up to the present end of its files; itself without new records.
+
+        None if it must be opened again, because its records were replaced or deleted.
+        """
 
     def points(self, count_max: int) -> Sequence[HistoryPoint]:
         """At most ``count_max`` (2 or more) positions from the first to the last, at even distances."""

@@ -97,8 +97,8 @@ def summarize(snapshot: Snapshot, conditions: Conditions | None = None, loads: L
         deleting_topics=None if deleting is None else int(deleting.sum()),
         partitions=len(snapshot),
         replicas=len(snapshot.partitions.replicas.values),
-        leader_skew=None if loads.leaders is None else _skew(loads.leaders[present]),
-        replica_skew=_skew(loads.replicas[present]),
+        leader_skew=None if loads.leaders is None else skew_of(loads.leaders[present]),
+        replica_skew=skew_of(loads.replicas[present]),
         **(conditions or conditions_of(snapshot)).counts(),
     )
 
@@ -151,7 +151,7 @@ def bytes_of_brokers(snapshot: Snapshot, sizes: Int64) -> BrokerBytes:
     index = np.searchsorted(np.array(ids, np.int32), replicas.values)
     by_broker = np.bincount(index, sizes[replicas.owners], len(ids)).astype(np.int64)
     present = np.array([facts.registered is not False for facts in snapshot.brokers], bool)
-    return BrokerBytes(by_broker, _skew(by_broker[present]))
+    return BrokerBytes(by_broker, skew_of(by_broker[present]))
 
 
 def _min_insync(snapshot: Snapshot) -> Int32 | None:
@@ -175,6 +175,7 @@ def _counted(broker_ids: Int32, ids: Int32) -> Int64:
     return np.bincount(np.searchsorted(ids, broker_ids), minlength=len(ids)).astype(np.int64)
 
 
-def _skew(loads: Int64) -> float | None:
+def skew_of(loads: Int64) -> float | None:
+    """The largest load by the mean; None if all are 0, or if there are none."""
     mean = float(loads.mean()) if len(loads) else 0.0
     return round(float(loads.max()) / mean, 3) if mean else None

@@ -34,6 +34,7 @@ class WrittenLog:
         self.log = directory / LOG_DIRECTORY
         self.log.mkdir(parents=True)
         self.offset, self.epoch, self.data, self.batches = 0, 1, b"", 0
+        self.segment = self.log / f"{0:020}.log"
         write_properties(directory, MetaProperties("cluster", node_id, UUID(int=500 + node_id)))
 
     def lead(self, leader: int, epoch: int) -> int:
@@ -67,8 +68,13 @@ class WrittenLog:
         self.data += batch
         self.offset += count
         self.batches += 1
-        (self.log / f"{0:020}.log").write_bytes(self.data)
+        self.segment.write_bytes(self.data)
         return first
+
+    def roll(self) -> None:
+        """Begin the next segment, whose content ``data`` is from here on."""
+        self.data, self.segment = b"", self.log / f"{self.offset:020}.log"
+        self.segment.touch()
 
 
 def batch(offset: int, name: str = "x", epoch: int = 1) -> bytes:

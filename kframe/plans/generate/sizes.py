@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +14,9 @@ import numpy as np
 
 from kframe.errors import InputError, pip_command
 from kframe.model.arrays import Int32, Int64
+from kframe.model.events import TopicPartition
 from kframe.plans.generate.log_dirs import BYTES_MAX, is_log_dirs, read_log_dirs
+from kframe.ports.administration import LogDirectory
 from kframe.snapshot import Snapshot
 from kframe.snapshot.decode import check_unique_keys, decode
 from kframe.snapshot.files import InputFile, read_document
@@ -32,28 +36,76 @@ class PartitionSize(msgspec.Struct):
 _JSON: Final = msgspec.json.Decoder(list[PartitionSize])
 
 
-def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
-    """(n,) bytes of a replica of each row of the snapshot, from the columns topic, partition and bytes.
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplicaSizes:
+    """The bytes of a replica of partitions: parallel columns. ``where`` names their source in error messages."""
 
-    The format follows from the content; what ``kafka-log-dirs`` prints has the largest replica. Raises InputError for a
-    malformed file, for a partition that it lacks or names twice, and for more than BYTES_MAX bytes, also of all
-    replicas together. Partitions that the snapshot lacks are ignored.
+    topics: Sequence[str]
+    partition: Int32
+    bytes: Int64
+    where: str
+
+    @staticmethod
+    def of_directories(listed: Mapping[int, Iterable[LogDirectory]], where: str) -> ReplicaSizes:
+        """The largest replica of each partition in log directories by broker. Future logs do not count."""
+        sizes: dict[TopicPartition, int] = {}
+        for directories in listed.values():
+            for log in (log for directory in directories for log in directory.logs if not log.is_future):
+                name = (log.topic, log.partition)
+                sizes[name] = max(log.bytes, sizes.get(name, 0))
+        partition = np.array([number for _, number in sizes], np.int32)
+        return ReplicaSizes([topic for topic, _ in sizes], partition, np.array([*sizes.values()], np.int64), where)
+
+    def weights(self, snapshot: Snapshot, absent: int | None = None) -> Int64:
+        """(n,) the bytes by row of the snapshot, ``absent`` for each partition without a size.
+
+        Partitions that the snapshot lacks are ignored. Raises InputError for a partition that is twice in the columns,
+        or not at all if ``absent`` is None, and for more than BYTES_MAX bytes of all replicas together.
+        """
+        facts = snapshot.topics
+        numbers = {name: index for index, name in enumerate(facts.names)}
+        topic = np.array([numbers.get(name, -1) for name in self.topics], np.int64)
+        known = topic >= 0
+        known[known] = self.partition[known] < facts.partition_counts[topic[known]]
+        rows = facts.first_rows[topic[known]] + self.partition[known]
+        times = np.bincount(rows, minlength=len(snapshot))
+        if (times > 1).any():
+            raise InputError(self.where, f"{facts.name_of_row(int(times.argmax()))} twice", "each partition once")
+        if absent is None and (times == 0).any():
+            actual = f"no bytes of {facts.name_of_row(int(times.argmin()))}"
+            raise InputError(self.where, actual, "each partition of the snapshot")
+        weights = np.full(len(snapshot), absent or 0, np.int64)
+        weights[rows] = self.bytes[known]
+        total = float((weights.astype(np.float64) * snapshot.partitions.replicas.counts).sum())
+        if total > BYTES_MAX:
+            raise InputError(self.where, f"{total:,.0f} bytes of all replicas together", f"at most {BYTES_MAX:,}")
+        return weights
+
+
+def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
+    """(n,) bytes of a replica of each row of the snapshot: ``read_sizes`` and ``ReplicaSizes.weights``."""
+    return read_sizes(source).weights(snapshot)
+
+
+def read_sizes(source: InputFile | str) -> ReplicaSizes:
+    """The columns topic, partition and bytes of a file, whose format follows from its content.
+
+    What ``kafka-log-dirs`` prints has the largest replica. Raises InputError for a malformed file.
     """
     path = Path(source) if isinstance(source, str) else source
     document = read_document(path, expected="sizes of partitions")
     if document.startswith(_PARQUET):
-        topics, partition, size = _parquet(document, str(path))
+        columns = _parquet(document, str(path))
     elif document.lstrip().startswith(b"["):
         rows = decode(_JSON, document, str(path))
         check_unique_keys(document, str(path), dict.fromkeys((b"topic", b"partition", b"bytes"), len(rows)))
-        topics = [row.topic for row in rows]
         partition = np.array([row.partition for row in rows], np.int32)
-        size = np.array([row.bytes for row in rows], np.int64)
+        columns = [row.topic for row in rows], partition, np.array([row.bytes for row in rows], np.int64)
     elif is_log_dirs(document):
-        topics, partition, size = read_log_dirs(document, str(path))
+        columns = read_log_dirs(document, str(path))
     else:
-        topics, partition, size = _csv(document, str(path))
-    return _aligned(topics, partition, size, snapshot, str(path))
+        columns = _csv(document, str(path))
+    return ReplicaSizes(*columns, str(path))
 
 
 def _parquet(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
@@ -110,25 +162,3 @@ def _csv_columns(rows: csv.DictReader[str], where: str) -> tuple[list[str], Int3
         partition.append(int(texts[0]))
         size.append(int(texts[1]))
     return topics, np.array(partition, np.int32), np.array(size, np.int64)
-
-
-def _aligned(topics: list[str], partition: Int32, size: Int64, snapshot: Snapshot, where: str) -> Int64:
-    facts = snapshot.topics
-    numbers = {name: index for index, name in enumerate(facts.names)}
-    topic = np.array([numbers.get(name, -1) for name in topics], np.int64)
-    known = topic >= 0
-    known[known] = partition[known] < facts.partition_counts[topic[known]]
-    rows = facts.first_rows[topic[known]] + partition[known]
-    times = np.bincount(rows, minlength=len(snapshot))
-    if (times > 1).any():
-        raise InputError(where, f"{facts.name_of_row(int(times.argmax()))} twice", "each partition once")
-    if (times == 0).any():
-        raise InputError(
-            where, f"no bytes of {facts.name_of_row(int(times.argmin()))}", "each partition of the snapshot"
-        )
-    weights = np.zeros(len(snapshot), np.int64)
-    weights[rows] = size[known]
-    total = float((weights.astype(np.float64) * snapshot.partitions.replicas.counts).sum())
-    if total > BYTES_MAX:
-        raise InputError(where, f"{total:,.0f} bytes of all replicas together", f"at most {BYTES_MAX:,}")
-    return weights

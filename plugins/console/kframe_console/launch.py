@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kframe.plugin import ConfigError
-from kframe.plugin.columns import Int64
+from kframe.plugin.admin import LogDirectory
 from kframe.plugin.commands import PluginSettings, client_properties, is_url
-from kframe.plugin.plans import read_weights
 from kframe.plugin.settings import parse_whole, short_repr
-from kframe.plugin.snapshot import Snapshot
 from kframe_console.plans.executions import Executions
-from kframe_console.plans.session import Sizes, no_sizes
 from kframe_console.security.identities import StoredCredentials
 from kframe_console.security.login import LoginPolicy
 from kframe_console.security.oidc import OidcLogin, oidc_settings
 from kframe_console.serving import TlsFiles
 from kframe_console.settings import ConsoleSettings
+from kframe_console.sources.listed_bytes import ListDirectories
 
 _KAFKA: Final = "kafka://"
 
@@ -129,20 +129,17 @@ def executions_of(options: LaunchOptions, source: object, plugins: PluginSetting
     return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)
 
 
-def sizes_of(weights: Any) -> Sizes:
-    """The sizes in a file; unknown without one. The sizes of the last snapshot are retained."""
-    if weights is None:
-        return no_sizes
-    known: list[tuple[Snapshot, Int64]] = []
+def directories_of(options: LaunchOptions, source: object, plugins: PluginSettings) -> ListDirectories | None:
+    """What asks the brokers of a source for their log directories; None with ``--weights``, and without brokers."""
+    if options.weights is not None or not is_url(source) or not str(source).startswith(_KAFKA):
+        return None
+    registry, properties = plugins.registry(), client_properties(options.command_config)
 
-    def sizes(snapshot: Snapshot) -> Int64:
-        for last, read in known:
-            if last is snapshot:
-                return read
-        known[:] = [(snapshot, read_weights(weights, snapshot))]
-        return known[0][1]
+    def list_directories(broker_ids: Collection[int]) -> Mapping[int, Sequence[LogDirectory]]:
+        with closing(registry.open_admin(str(source), properties)) as admin:
+            return admin.log_directories(broker_ids)
 
-    return sizes
+    return list_directories
 
 
 def url_of(options: LaunchOptions, host: str, port: int) -> str:

@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 import click
 
 from kframe.plugin import InputError
-from kframe.plugin.commands import PluginSettings, SnapshotReading, awaited, is_url, opened_cluster, progress
+from kframe.plugin.commands import (
+    PluginSettings,
+    SnapshotReading,
+    awaited,
+    check_racks,
+    is_url,
+    opened_cluster,
+    progress,
+    read_racks,
+)
 from kframe.plugin.fleet import is_fleet
 from kframe.plugin.live import ClusterHistory, GroupedCluster
 from kframe.plugin.snapshot import open_history
@@ -20,15 +29,16 @@ from kframe_console.application import application
 from kframe_console.launch import (
     LaunchOptions,
     checked_options,
+    directories_of,
     executions_of,
     login_of,
     settings_of,
-    sizes_of,
     url_of,
 )
 from kframe_console.pages import live
 from kframe_console.pages.page import ConsolePage
-from kframe_console.plans.session import Sizes
+from kframe_console.plans.file_sizes import FileSizes
+from kframe_console.plans.session import Sizes, no_sizes
 from kframe_console.routes import FLEET_PAGES, PAGES
 from kframe_console.security.audit import AuditLog
 from kframe_console.serving import listening_socket, serve
@@ -59,9 +69,7 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
     return_large_arrays()
     with closing(AuditLog(options.audit_log)) as audit:
         shown = _shown(source, reading, options, plugins)
-        sizes = sizes_of(options.weights)
-        if source is not None and options.weights is not None:
-            _check_sizes(shown.source, sizes)
+        sizes = _sizes(shown.source, options.weights, has_source=source is not None)
         app = application(
             shown.source,
             settings_of(options, address),
@@ -81,11 +89,17 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
         serve(app, listener, options.tls)
 
 
-def _check_sizes(opened: ClusterSource, sizes: Sizes) -> None:
-    """Refuse unusable sizes now, not by the first plan. Raises InputError, and UsageError for those of a fleet."""
-    if isinstance(opened, FleetSource):
+def _sizes(shown: ClusterSource, weights: Any, *, has_source: bool) -> Sizes:
+    """The sizes in a file, or those that brokers list. Refuses an unusable file now, not by the first plan: raises
+    InputError, and UsageError for one of a fleet."""
+    if weights is None:
+        return shown.sizes if isinstance(shown, LiveSource) else no_sizes
+    if isinstance(shown, FleetSource):
         raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
-    sizes(opened.reading("").snapshot)
+    sizes = FileSizes(weights)
+    if has_source:
+        sizes(shown.reading("").snapshot)
+    return sizes
 
 
 def _shown(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> _Shown:
@@ -102,14 +116,18 @@ def _shown(source: Any, reading: SnapshotReading, options: LaunchOptions, plugin
 def _opened(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> ClusterSource:
     if is_url(source):
         cluster, located = opened_cluster(source, options.config, options.command_config, plugins)
+        directories = directories_of(options, source, plugins)
         with progress("reading", awaited=awaited(source)), located:
             groups = cluster if isinstance(cluster, GroupedCluster) else None
-            return LiveSource(source, reader_of(cluster), reading.complete, options.refresh, groups)
+            return LiveSource(source, reader_of(cluster), reading.complete, options.refresh, groups, directories)
     if options.config or options.command_config:
         raise click.UsageError("--config and --command-config are for the URL of a live cluster")
 
     if isinstance(source, Path) and is_fleet(source):
-        return FleetSource(source, reading.complete)
+        racks = read_racks(reading.rack_map)
+        fleet = FleetSource(source, replace(reading, rack_map=None).complete, racks)
+        check_racks(racks, set(fleet.clusters), str(source))
+        return fleet
     if isinstance(source, Path) and source.is_file() and source.suffix == ".parquet":
         raise InputError(str(source), "a Parquet file", "a fleet: the folder that kframe spark ingest wrote")
 

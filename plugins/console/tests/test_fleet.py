@@ -4,50 +4,33 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import msgspec
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
+from kframe_console import start
 from kframe_console.pages import clusters
 from kframe_console.routes import FLEET_PAGES
 from kframe_console.sources.fleet import FleetSource
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from kframe.cli.app import cli
 from kframe.plugin.snapshot import Snapshot, summarize, summary_record
-from kframe.spark.fleet import ClusterRecord, finish, part, put_cluster
-from kframe.spark.rows import rows_of
-from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
+from kframe.spark.fleet import part
+from kframe.spark.schema import PARTITIONS
 from verification.console.client import ConsoleClient, console_of
-
-
-def put(root: Path, cluster: str, snapshot: Snapshot | None) -> None:
-    """Write a cluster as ``kframe spark ingest`` does; without a snapshot it is rejected."""
-    tables = {} if snapshot is None else {table: rows_of(snapshot, cluster, table) for table in CLUSTER_TABLES}
-    outputs = put_cluster(root, cluster, tables)
-    record = ClusterRecord(
-        cluster=cluster,
-        source=cluster,
-        inputs={},
-        outputs=outputs,
-        partitions=0 if snapshot is None else len(snapshot),
-        topics=0 if snapshot is None else len(snapshot.topics),
-        brokers=0 if snapshot is None else len(snapshot.brokers),
-        quarantined=0,
-        rejected="a truncated file" if snapshot is None else None,
-        mode="zookeeper" if snapshot is None else snapshot.mode,
-    )
-    finish(root, record)
+from verification.console.doubles import put_fleet
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot) -> Path:
-    root = tmp_path / "fleet"
-    for cluster, snapshot in {"east": zookeeper_snapshot, "west=1": kraft_snapshot, "refused": None}.items():
-        put(root, cluster, snapshot)
-    return root
+    return put_fleet(tmp_path / "fleet", {"east": zookeeper_snapshot, "west=1": kraft_snapshot, "refused": None})
 
 
 @pytest.fixture
@@ -131,8 +114,7 @@ def test_damaged_cluster_is_named_and_the_others_are_shown(console: ConsoleClien
 
 def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_snapshot: Snapshot) -> None:
     names = [f"c{number}" for number in range(7)]
-    for name in names:
-        put(tmp_path, name, zookeeper_snapshot)
+    put_fleet(tmp_path, dict.fromkeys(names, zookeeper_snapshot))
     source = FleetSource(tmp_path, lambda snapshot: snapshot)
     first = source.reading("c0")
     assert source.reading("c0") is first
@@ -141,9 +123,39 @@ def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_s
     assert source.reading("c0") is not first
 
 
+def without_racks(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, brokers=tuple(replace(facts, rack=None) for facts in snapshot.brokers))
+
+
+@pytest.mark.parametrize("column", [True, False])
+def test_rack_map_has_the_racks_of_each_cluster(
+    tmp_path: Path, zookeeper_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, column: bool
+) -> None:
+    fleet = put_fleet(tmp_path / "fleet", dict.fromkeys(("a", "b"), without_racks(zookeeper_snapshot)))
+    lines = ["cluster,broker,rack", "a,1,east", ",1,west"] if column else ["broker,rack", "1,west"]
+    racks = tmp_path / "racks.csv"
+    racks.write_text("\n".join(lines))
+    apps: list[Starlette] = []
+
+    def serve(app: Starlette, listener: socket, _tls: object) -> None:
+        listener.close()
+        apps.append(app)
+
+    monkeypatch.setattr(start, "serve", serve)
+    result = CliRunner().invoke(cli, ["console", str(fleet), "--rack-map", str(racks), "--listen", "0", "--no-browser"])
+    assert result.exit_code == 0, result.output
+    with TestClient(apps[0], base_url="http://localhost") as client:
+        console = ConsoleClient(client)
+        assert [row["racks"] for row in rows(console)] == [1, 1]
+        for cluster, rack in {"a": "east" if column else "west", "b": "west"}.items():
+            brokers = console.json("/brokers", at=cluster)["rows"]
+            assert {row["broker_id"]: row["rack"] for row in brokers} == {1: rack, **dict.fromkeys(range(2, 7))}
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        (["{root}", "--rack-map", "{racks}"], "found racks of eats, expected racks of east, refused, west=1"),
         (["{root}", "--weights", "{file}"], "found --weights, which has the sizes of one cluster"),
         (["{file}"], "found a Parquet file, expected a fleet: the folder that kframe spark ingest wrote"),
     ],
@@ -151,7 +163,9 @@ def test_only_clusters_that_are_shown_stay_in_memory(tmp_path: Path, zookeeper_s
 def test_command_refuses_what_is_no_fleet(fleet: Path, arguments: list[str], message: str) -> None:
     file = fleet.parent / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), file)
-    options = [argument.format(root=fleet, file=file) for argument in arguments]
+    racks = fleet.parent / "racks.csv"
+    racks.write_text("cluster,broker,rack\neats,1,r\n")
+    options = [argument.format(root=fleet, file=file, racks=racks) for argument in arguments]
     result = CliRunner().invoke(cli, ["console", *options, "--no-browser", "--listen", "0"])
     assert result.exit_code == 2
     assert message in result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,44 +12,9 @@ from kframe_console.sources.live import LiveSource
 from starlette.testclient import TestClient
 
 from kframe.plugin import StoreError
-from kframe.plugin.live import GroupPartition, Progress, TopicGroups, ignore_progress
 from kframe.plugin.snapshot import Snapshot
 from verification.console.client import ConsoleClient, console_of
-
-
-class FakeGroups:
-    """A cluster whose topics have one group."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.may_respond = threading.Event()
-        self.may_respond.set()
-        self.failure: StoreError | None = None
-
-    def topic_groups(self, topic: str, progress: Progress = ignore_progress) -> TopicGroups:
-        self.requests += 1
-        assert self.may_respond.wait(30)
-        if self.failure is not None:
-            raise self.failure
-        rows = [
-            GroupPartition("billing", "Stable", 2, 0, 90, 100, "app /h"),
-            GroupPartition("x", "", 0, 1, None, None, None),
-        ]
-        return TopicGroups(rows, ["groups of broker 3: it does not respond"])
-
-
-class Reader:
-    """A reader of a cluster that stays as it is."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot: Snapshot | None = snapshot
-
-    def read(self) -> Snapshot | None:
-        snapshot, self.snapshot = self.snapshot, None
-        return snapshot
-
-    def close(self) -> None:
-        """Nothing is open."""
+from verification.console.doubles import FakeGroups, FakeReader
 
 
 @pytest.fixture
@@ -60,7 +24,7 @@ def cluster() -> FakeGroups:
 
 @pytest.fixture
 def console(cluster: FakeGroups, kraft_snapshot: Snapshot) -> Iterator[ConsoleClient]:
-    source = LiveSource("kafka://b:9092", Reader(kraft_snapshot), lambda snapshot: snapshot, 3600, cluster)
+    source = LiveSource("kafka://b:9092", FakeReader(kraft_snapshot), lambda snapshot: snapshot, 3600, cluster)
     with console_of(source) as console:
         yield console
 

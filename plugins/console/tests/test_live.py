@@ -19,6 +19,7 @@ from kframe_console.sources.live import CapturingReader, FollowingReader, LiveSo
 from kframe_console.sources.logged import LoggedSource
 from kframe_console.sources.refresh import Refresher
 from kframe_kraft.batches import read_batches
+from kframe_kraft.sources.snapshots import write_snapshot
 
 from kframe import build_registry
 from kframe.plugin import ParameterError, StoreError
@@ -225,7 +226,7 @@ def test_quorum_is_followed_by_its_log(quorum: tuple[WrittenLog, ScriptedState, 
     source.close()
 
 
-def test_directory_of_a_running_node_is_read_again(tmp_path: Path) -> None:
+def test_directory_of_a_running_node_is_followed(tmp_path: Path) -> None:
     written = small_cluster(tmp_path / "node")
     opened: list[int] = []
 
@@ -237,17 +238,26 @@ def test_directory_of_a_running_node_is_read_again(tmp_path: Path) -> None:
     assert history is not None
     source = LoggedSource("node", history, unchanged, tmp_path / "node", reopen)
     source.refresh()
-    assert opened == [], "its files are the same"
     first = source.reading("")
+    assert first.number == 1, "its files are the same"
     written.append(change(0, isr=(2, 3), leader=2))
     source.refresh()
-    assert opened == [1]
     second = source.reading("")
     assert second.number != first.number
     assert first.point is not None
     assert second.snapshot.known_leaders().tolist() == [2, 2]
-    assert source.reading(str(first.point.end - 1)).snapshot.known_leaders().tolist() == [1, 2]
+    assert source.reading(str(first.point.end - 1)) is first
     assert source.points[-1] == second.point
+    written.segment.rename(written.segment.with_name(f"{0:020}.log.deleted"))
+    write_snapshot(second.snapshot, written.log / f"{written.offset:020}-{1:010}.checkpoint", force=False)
+    written.roll()
+    written.append(change(1, isr=(3,), leader=3))
+    assert opened == []
+    source.refresh()
+    assert opened == [1], "the slider begins at the snapshot"
+    assert [point.end for point in source.points] == [written.offset - 1, written.offset]
+    assert source.reading("").snapshot.known_leaders().tolist() == [2, 3]
+    assert source.reading(str(written.offset - 2)).snapshot.known_leaders().tolist() == [2, 2]
 
 
 def test_slider_has_the_positions_of_the_history(tmp_path: Path) -> None:

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from kframe.plugin import InputError
-from kframe.plugin.snapshot import BrokerBytes, SnapshotBroker, broker_rows, bytes_of_brokers
+from kframe.plugin.snapshot import SnapshotBroker, broker_rows, bytes_of_brokers, skew_of
 from kframe_console.pages.page import PageContext, TablePage, page
 from kframe_console.tables.records import record_table
 from kframe_console.tables.table import ColumnTable
 
 
 class BrokerRow(SnapshotBroker, kw_only=True):
-    """A broker and the bytes of its replicas; without sizes of partitions they are left out."""
+    """A broker and the bytes of its replicas. They are null where this broker did not list them, and are left out where
+    nothing is known of any."""
 
-    bytes: int | UnsetType = UNSET
+    bytes: int | UnsetType | None = UNSET
 
 
 #: The columns in order, without those that a cell cannot show.
 _COLUMNS: Final = tuple(name for name in BrokerRow.__struct_fields__ if name != "features")
 
 
-def known_bytes(context: PageContext) -> BrokerBytes | str | None:
-    """The bytes on each broker of the reading; None without sizes, or why the sizes do not fit the reading."""
-    reading = context.reading
+@dataclass(frozen=True, slots=True)
+class KnownBytes:
+    """The bytes of the replicas of brokers, by id, their skew as in the summary, and what is not known of them."""
 
-    def compute() -> BrokerBytes | str | None:
-        try:
-            sizes = context.plans.sizes(reading.snapshot)
-        except InputError as problem:
-            return str(problem)
-        return None if sizes is None else bytes_of_brokers(reading.snapshot, sizes)
+    by_broker: Mapping[int, int]
+    skew: float | None = None
+    problem: str | None = None
 
-    return context.cache.get((reading.number, "bytes"), compute, lambda _: 100 * len(reading.snapshot.brokers))
+
+def known_bytes(context: PageContext) -> KnownBytes | None:
+    """The bytes on the brokers of the reading, listed by them or by the sizes of partitions; None without either."""
+    key, size = (context.reading.number, "bytes"), 100 * len(context.reading.snapshot.brokers)
+    return context.cache.get(key, lambda: _known(context), lambda _: size)
+
+
+def _known(context: PageContext) -> KnownBytes | None:
+    snapshot, listed = context.reading.snapshot, context.reading.listed
+    if listed is not None:
+        skew = skew_of(np.array([*listed.by_broker.values()], np.int64))
+        return KnownBytes(listed.by_broker, skew, listed.problem(snapshot))
+    try:
+        sizes = context.plans.sizes(snapshot)
+    except InputError as problem:
+        return KnownBytes({}, problem=str(problem))
+    if sizes is None:
+        return None
+    computed = bytes_of_brokers(snapshot, sizes)
+    ids = (broker.broker_id for broker in snapshot.brokers)
+    return KnownBytes(dict(zip(ids, computed.by_broker.tolist(), strict=True)), computed.skew)
 
 
 def brokers_with_bytes(context: PageContext) -> list[BrokerRow]:
     """The brokers of the reading, by id."""
     known = known_bytes(context)
     brokers = broker_rows(context.reading.snapshot, context.reading.loads)
-    if not isinstance(known, BrokerBytes):
+    if known is None or not known.by_broker:
         return [BrokerRow(**asdict(broker)) for broker in brokers]
-    pairs = zip(brokers, known.by_broker.tolist(), strict=True)
-    return [BrokerRow(**asdict(broker), bytes=count) for broker, count in pairs]
+    return [BrokerRow(**asdict(broker), bytes=known.by_broker.get(broker.broker_id)) for broker in brokers]
 
 
 @page(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from kframe.plugin.snapshot import BrokerBytes, SummaryRecord, summary_record
-from kframe_console.pages.brokers import BrokerRow, brokers_with_bytes, known_bytes
+from kframe.plugin.snapshot import SummaryRecord, summary_record
+from kframe_console.pages.brokers import BrokerRow, KnownBytes, brokers_with_bytes, known_bytes
 from kframe_console.pages.page import ContentPage, NoParameters, PageContext, page
 from kframe_console.sources.reading import ClusterChanges
 
@@ -21,7 +21,7 @@ class RackContent(Struct):
 
 
 class BytesContent(Struct):
-    """The bytes of all replicas, and their skew as in the summary. ``problem`` says why sizes cannot be used."""
+    """The bytes of all replicas, and their skew as in the summary. ``problem`` says what is not known, and why."""
 
     total: int | None
     skew: float | None
@@ -53,10 +53,10 @@ def _overview(context: PageContext) -> OverviewContent:
     )
 
 
-def _bytes_content(known: BrokerBytes | str | None) -> BytesContent | None:
-    if isinstance(known, BrokerBytes):
-        return BytesContent(int(known.by_broker.sum()), known.skew)
-    return None if known is None else BytesContent(None, None, known)
+def _bytes_content(known: KnownBytes | None) -> BytesContent | None:
+    if known is None:
+        return None
+    return BytesContent(sum(known.by_broker.values()) if known.by_broker else None, known.skew, known.problem)
 
 
 def racks_content(context: PageContext) -> list[RackContent]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kframe.plugin import ParameterError, SnapshotError
 from kframe.plugin.cluster import ClusterState
-from kframe.plugin.fleet import ClusterInput, records
+from kframe.plugin.fleet import ClusterInput, FleetRackMap, records
 from kframe.plugin.settings import nearest, short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import NO_CLUSTER, ClusterSource, Reading
@@ -16,15 +17,17 @@ from kframe_console.sources.retained import RetainedReadings
 
 
 class FleetSource(ClusterSource):
-    """The clusters of a folder that ``kframe spark ingest`` wrote. ``complete`` adds what users state of each.
+    """The clusters of a folder that ``kframe spark ingest`` wrote. ``complete`` adds what users state of each, and
+    ``racks`` the racks of its brokers.
 
     Raises InputError for a folder that is no fleet.
     """
 
-    def __init__(self, root: Path, complete: Callable[[Snapshot], Snapshot]) -> None:
+    def __init__(self, root: Path, complete: Callable[[Snapshot], Snapshot], racks: FleetRackMap | None = None) -> None:
         self.name = str(root)
         self._root = root
         self._complete = complete
+        self._racks = racks
         self._records = {record.cluster: record for record in records(root)}
         self._readings = RetainedReadings()
         self._none = Reading(NO_CLUSTER, Snapshot.from_cluster(ClusterState()), datetime.now(UTC))
@@ -39,7 +42,8 @@ class FleetSource(ClusterSource):
         record = self._records[cluster]
         if record.rejected is not None:
             raise SnapshotError(f"cluster {cluster}", record.rejected, "a source that kframe spark ingest accepts")
-        return self._complete(ClusterInput.of_record(self._root, record).snapshot())
+        cluster_input = replace(ClusterInput.of_record(self._root, record), racks=self._racks)
+        return self._complete(cluster_input.snapshot())
 
     def reading(self, at: str) -> Reading:
         """A cluster by its name; a reading of no cluster without one. Raises InputError."""

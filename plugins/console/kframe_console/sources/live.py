@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from kframe.plugin import ParameterError
+from kframe.plugin.columns import Int64
 from kframe.plugin.kraft import ClusterMetadata, replay
 from kframe.plugin.live import CommittedLog, Difference, GroupedCluster, LiveCluster, LoggedCluster
 from kframe.plugin.settings import short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.differences import differences_between
+from kframe_console.sources.listed_bytes import BytesLister, ListDirectories
 from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges, ClusterSource, Reading
 from kframe_console.sources.refresh import Refresher
 
@@ -116,7 +118,9 @@ class LiveSource(ClusterSource):
         complete: Callable[[Snapshot], Snapshot],
         interval_s: float,
         groups: GroupedCluster | None = None,
+        list_directories: ListDirectories | None = None,
     ) -> None:
+        """With ``list_directories`` readings have the bytes that brokers list."""
         self.groups = groups
         self.name = name
         self._reader = reader
@@ -125,6 +129,9 @@ class LiveSource(ClusterSource):
         self._changes: deque[tuple[datetime, ClusterChanges]] = deque(maxlen=_CHANGES_MAX)
         self._began_at = datetime.now(UTC)
         self._readings: tuple[Reading, ...] = ()
+        self._lister = None
+        if list_directories is not None:
+            self._lister = BytesLister(list_directories, lambda: self._readings[-1].snapshot)
         self.refresh()
 
     @property
@@ -136,15 +143,23 @@ class LiveSource(ClusterSource):
         """Read once. The new reading replaces the tuple of readings, so that no page waits. Raises KframeError."""
         snapshot = self._reader.read()
         now = datetime.now(UTC)
+        listed = None if self._lister is None else self._lister.newest
+        number = self._readings[-1].number + 1 if self._readings else 1
         if snapshot is None:
-            if self._readings:  # The newest is as of now.
-                self._readings = (*self._readings[:-1], self._readings[-1].as_of(now))
+            if self._readings and self._readings[-1].listed is listed:  # The newest is as of now.
+                self._readings = (*self._readings[:-1], self._readings[-1].later(now))
+            elif self._readings:
+                newest = self._readings[-1]
+                self._readings = (newest, newest.later(now, number=number, listed=listed))
             return
         snapshot = self._complete(snapshot)
-        number = self._readings[-1].number + 1 if self._readings else 1
         if self._readings:
             self._changes.append((now, differences_between(now, self._readings[-1].snapshot, snapshot)))
-        self._readings = (*self._readings, Reading(number, snapshot, now).prepare())[-_RETAINED:]
+        self._readings = (*self._readings, Reading(number, snapshot, now, listed=listed).prepare())[-_RETAINED:]
+
+    def sizes(self, snapshot: Snapshot) -> Int64 | None:
+        """The bytes of a replica of each partition, as brokers listed them last; None if none has."""
+        return None if self._lister is None else self._lister.sizes(snapshot)
 
     def reading(self, at: str) -> Reading:
         """The newest reading, or a retained one by its number. Raises ParameterError."""
@@ -171,8 +186,12 @@ class LiveSource(ClusterSource):
     def start(self) -> None:
         """See ClusterSource."""
         self._refresher.start()
+        if self._lister is not None:
+            self._lister.refresher.start()
 
     def close(self) -> None:
         """See ClusterSource."""
+        if self._lister is not None:
+            self._lister.refresher.close()
         self._refresher.close()
         self._reader.close()

@@ -22,8 +22,9 @@ _CHANGES: Final = timedelta(hours=1)
 class LoggedSource(ClusterSource):
     """The cluster at the end of a history, or at an offset or time of it.
 
-    ``complete`` adds what users state of every snapshot. With ``reopen`` the history is opened again, and its end is
-    read, when the files in ``folder`` have changed; pages then have the new end, and have not waited for it.
+    ``complete`` adds what users state of every snapshot. The history of a running node's ``folder`` is extended by its
+    new records, or opened again by ``reopen`` if others were replaced or deleted. Pages then have the new end, and have
+    not waited for it.
     """
 
     def __init__(
@@ -41,7 +42,6 @@ class LoggedSource(ClusterSource):
         self._complete = complete
         self._folder = folder
         self._reopen = reopen
-        self._files = _sizes(folder)
         self._refresher = Refresher(self.refresh, interval_s)
         self._readings = RetainedReadings()
         self._newest = self._at(history, history.point("end")).prepare()
@@ -57,17 +57,17 @@ class LoggedSource(ClusterSource):
         return self._refresher.problem
 
     def refresh(self) -> None:
-        """Open the history again if its files have changed. Raises SnapshotError if it is damaged."""
-        files = _sizes(self._folder)
-        if files == self._files:
+        """Read what the node has written since. Raises SnapshotError if the log is damaged."""
+        history = self.history.extended()
+        if history is self.history:
             return
-        history = self._reopen()
+        if history is None:
+            history = self._reopen()
+            self._readings.clear()  # A node may have replaced records that were not committed.
         if history is not None:
             points = history.points(_POINTS_MAX)
-            self._readings.clear()  # A node may have replaced records that were not committed.
             newest = self._at(history, history.point("end")).prepare()
             self.history, self.points, self._newest = history, points, newest
-        self._files = files
 
     def reading(self, at: str) -> Reading:
         """The cluster at an offset, at a time of ISO 8601, or at the end. Raises ParameterError."""
@@ -109,15 +109,3 @@ class LoggedSource(ClusterSource):
 def time_of(point: HistoryPoint) -> datetime:
     """The time of a position; that of 1970 if the log has none."""
     return datetime.fromtimestamp((point.time_ms or 0) / 1000, UTC)
-
-
-def _sizes(folder: Path | None) -> frozenset[tuple[str, int, int]]:
-    """The files below a folder with their sizes and times; they may vanish while they are listed."""
-    sizes = set()
-    for path in () if folder is None else folder.rglob("*"):
-        try:
-            facts = path.stat()
-        except OSError:
-            continue
-        sizes.add((str(path), facts.st_size, facts.st_mtime_ns))
-    return frozenset(sizes)

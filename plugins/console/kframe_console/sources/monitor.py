@@ -73,7 +73,7 @@ class ClusterMonitor:
         self._reading: Reading | None = None
         self._state = LiveState(datetime.now(UTC))
         # The first sample is taken at once: later ones compare the cluster with it.
-        self._refresher = Refresher(self.sample, PERIOD_S, at_once=True)
+        self._refresher = Refresher(self.sample, PERIOD_S, first_pause_s=0.0)
 
     @property
     def state(self) -> LiveState:
@@ -113,7 +113,7 @@ class ClusterMonitor:
         except KframeError:
             return  # Pages show why.
         before, self._reading = self._reading, reading
-        if before is None or before.number == reading.number:
+        if before is None or before.number == reading.number or before.snapshot is reading.snapshot:
             return
         old, new = before.snapshot, reading.snapshot
         yield from events_between(old, new)

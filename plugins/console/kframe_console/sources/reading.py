@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kframe.plugin.live import ClusterHistory, Difference, GroupedCluster, HistoryPoint
 from kframe.plugin.snapshot import Conditions, Loads, Snapshot, Summary, conditions_of, loads_of, summarize
+from kframe_console.sources.listed_bytes import ListedBytes
 
 #: The number of a reading of no cluster: a source of several clusters has it until one of them is chosen.
 NO_CLUSTER: Final = 0
@@ -32,6 +33,8 @@ class Reading:
     """Its position in the history, if the source has one."""
     cluster: str | None = None
     """The name of the cluster, if the source has several."""
+    listed: ListedBytes | None = None
+    """The bytes that its brokers listed last, if they are asked."""
 
     @property
     def conditions(self) -> Conditions:
@@ -53,10 +56,10 @@ class Reading:
         """The cluster in numbers."""
         return summarize(self.snapshot, self.conditions, self.loads)
 
-    def as_of(self, read_at: datetime) -> Reading:
-        """The same reading, which still holds at a later time, with what was computed of it."""
+    def later(self, read_at: datetime, **fields: object) -> Reading:
+        """The same reading, which still holds at a later time, with what was computed of it, and with other fields."""
         later = copy(self)
-        object.__setattr__(later, "read_at", read_at)
+        later.__dict__.update(fields, read_at=read_at)
         return later
 
     def prepare(self) -> Reading:

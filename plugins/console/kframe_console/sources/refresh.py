@@ -12,7 +12,7 @@ from typing import Final
 from kframe.plugin import KframeError
 
 _LOG: Final = logging.getLogger("kframe.console")
-#: A pause is this many times as long as the CPU time of the call before: pages need the CPU more than readings do.
+#: Pages need the CPU more than readings do.
 _PAUSE_FACTOR: Final = 2.0
 
 
@@ -20,12 +20,15 @@ _PAUSE_FACTOR: Final = 2.0
 class Refresher:
     """Calls ``read`` every ``interval_s`` seconds from ``start`` on, less often if it needs much CPU time.
 
-    ``at_once``: it does not wait before the first call. ``problem`` is why the last call failed.
+    A pause is at least ``pause_factor`` times as long as the CPU time of the call before. ``problem`` is why the last
+    call failed.
     """
 
     read: Callable[[], object]
     interval_s: float
-    at_once: bool = False
+    first_pause_s: float | None = None
+    """Seconds before the first call, ``interval_s`` by default."""
+    pause_factor: float = _PAUSE_FACTOR
     problem: str | None = None
     _stop: Event = field(default_factory=Event)
     _thread: Thread | None = None
@@ -55,10 +58,10 @@ class Refresher:
 
     def pause_s(self, cpu_s: float) -> float:
         """The seconds until the next call, after one that has needed ``cpu_s`` seconds of CPU time."""
-        return max(self.interval_s, _PAUSE_FACTOR * cpu_s)
+        return max(self.interval_s, self.pause_factor * cpu_s)
 
     def _run(self) -> None:
-        pause_s = 0.0 if self.at_once else self.interval_s
+        pause_s = self.interval_s if self.first_pause_s is None else self.first_pause_s
         while not self._stop.wait(pause_s):
             begun_s = time.thread_time()
             self.attempt()

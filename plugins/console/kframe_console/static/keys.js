@@ -38,8 +38,12 @@ pages.forEach((link, index) => index < 9 && addKey(digit(index), link.textConten
 addKey("m", "go to the content", () => document.getElementById("main").focus());
 addKey("d", "switch between dark and light", switchTheme);
 addKey("u", "go up to the page above", () => {
-  const parent = location.pathname.replace(/\/[^/]+\/?$/, "") || "/";
-  if (location.pathname !== "/") location.href = parent;
+  if (location.pathname === "/") return;
+  const parent = new URL(location.pathname.replace(/\/[^/]+\/?$/, "") || "/", location);
+  const at = new URLSearchParams(location.search).get("at");
+  if (parent.pathname === "/") parent.href = document.querySelector("a.brand").href;
+  else if (at) parent.searchParams.set("at", at);
+  location.href = parent.href;
 });
 
 document.addEventListener("keydown", (event) => {

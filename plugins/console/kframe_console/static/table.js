@@ -131,6 +131,15 @@ grid.addEventListener("click", (event) => {
   const meta = head && grid.getMeta(head);
   if (meta && columns[meta.x]) sortBy(columns[meta.x].name, event.shiftKey);
 });
+// Tab goes along a row, and its scrolling may replace the cells; arrows go along a column of links.
+grid.addEventListener("keydown", (event) => {
+  const cell = event.target.closest("tbody td");
+  const row = cell?.parentElement[{ ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key]];
+  const link = row?.cells[cell.cellIndex]?.querySelector("a");
+  if (!link) return;
+  event.preventDefault();
+  link.focus();
+});
 addKey("f", "filter the table", () => form?.elements[0]?.focus());
 addKey("s", "sort the table", () => form?.elements.sort.focus());
 addKey("t", "go to the rows of the table", () => grid.focus());

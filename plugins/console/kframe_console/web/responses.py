@@ -36,6 +36,8 @@ from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, FORMAT, typed_parameters
 
 JSON: Final = "application/json"
+#: The name of the page that lists the clusters of a fleet.
+CLUSTERS: Final = "clusters"
 #: The formats of tables, and those of other pages.
 TABLE_FORMATS: Final = ("html", "json", "csv", "parquet")
 CONTENT_FORMATS: Final = ("html", "json")
@@ -66,12 +68,13 @@ class View:
         return tuple(page for page in self.pages if page.in_navigation)
 
     def link(self, path: str, **values: object) -> str:
-        """The address of a page with these parameters, at the same position of the source's history. Fields in braces
-        are those of ``values``."""
+        """The address of a page with these parameters, at the same position of the source's history, or of the same
+        cluster of a fleet. Fields in braces are those of ``values``."""
         for name in [name for name in values if f"{{{name}}}" in path]:
             path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
         parameters = {name: value for name, value in values.items() if value is not None}
-        if self.parameters.get(AT):
+        is_of_all_clusters = path == "/" and self.pages[0].name == CLUSTERS
+        if self.parameters.get(AT) and not is_of_all_clusters:
             parameters[AT] = self.parameters[AT]
         return f"{path}?{urlencode(parameters)}" if parameters else path
 

@@ -5,12 +5,17 @@ from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import pytest
+from kframe_console.application import application
 from kframe_console.command import example
+from kframe_console.sources.live import LiveSource
 
+from kframe.plugin.snapshot import Snapshot
 from tests.tools import ToolMissing
 from verification.console.browser import Visit, chromium, visiting
+from verification.console.doubles import FakeGroups, FakeReader, put_fleet
 from verification.console.hands import HANDS, Hands
 from verification.console.running import running_console
+from verification.console.served import served
 
 Open: TypeAlias = Callable[..., Visit]
 HandsOf: TypeAlias = Callable[[Visit], Hands]
@@ -54,6 +59,24 @@ def kraft_port() -> Iterator[int]:
     """A console of a metadata log of three brokers with its history."""
     with running_console(example()) as console:
         yield console.port
+
+
+@pytest.fixture(scope="module")
+def fleet_port(
+    tmp_path_factory: pytest.TempPathFactory, kraft_snapshot: Snapshot, zookeeper_snapshot: Snapshot
+) -> Iterator[int]:
+    """A console of a fleet: a cluster in each mode, and one that could not be ingested."""
+    clusters = {"east": zookeeper_snapshot, "west=1": kraft_snapshot, "refused": None}
+    with running_console(put_fleet(tmp_path_factory.mktemp("parquet") / "fleet", clusters)) as console:
+        yield console.port
+
+
+@pytest.fixture(scope="module")
+def groups_port(kraft_snapshot: Snapshot) -> Iterator[int]:
+    """A console of a live cluster whose topics have consumer groups."""
+    source = LiveSource("kafka://b:9092", FakeReader(kraft_snapshot), lambda snapshot: snapshot, 3600, FakeGroups())
+    with served(application(source)) as port:
+        yield port
 
 
 @pytest.fixture(params=HANDS)

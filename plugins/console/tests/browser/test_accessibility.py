@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import httpx2
 import pytest
 from kframe_console.pages.page import ActionPage
-from kframe_console.routes import PAGES
+from kframe_console.routes import FLEET_PAGES, PAGES
 
 from tests.tools import ToolMissing
 from verification.console.accessibility import layout_problems, serious_findings
@@ -30,6 +30,8 @@ ADDRESSES: Final = {
     "topics": ("kraft", "/topics?sort=-partition_count"),
     "partitions": ("kraft", "/partitions?sort=-leader_epoch&health=at_min_isr"),
     "live": ("demo", "/live?broker=2"),
+    "clusters": ("fleet", "/"),
+    "groups": ("groups", "/groups?topic=clicks"),
     "topic": ("kraft", "/topics/clicks"),
     "partition": ("kraft", "/topics/clicks/4?fail=3"),
     "whatif": ("healthy", "/whatif?operation=fail&brokers=2,4"),
@@ -50,9 +52,17 @@ ADDRESSES: Final = {
     "execution": ("executing", "/executions/EXECUTION"),
     "execution-goal": ("executing", "/executions/EXECUTION/abort"),
 }
-#: Pages without a case: a file, and consumer groups, which need brokers.
-WITHOUT: Final = {"plan-file", "groups"}
-PAGE_CASES: Final = pytest.mark.parametrize("case", ADDRESSES.values(), ids=ADDRESSES)
+#: Pages that show a cluster of a fleet.
+OF_FLEET: Final = {
+    "overview-of-fleet": ("fleet", "/overview?at=west%3D1"),
+    "partitions-of-fleet": ("fleet", "/partitions?at=east"),
+    "topic-of-fleet": ("fleet", "/topics/clicks?at=west%3D1"),
+}
+#: A page without a case is a file.
+WITHOUT: Final = {"plan-file"}
+PAGE_CASES: Final = pytest.mark.parametrize(
+    "case", [*ADDRESSES.values(), *OF_FLEET.values()], ids=[*ADDRESSES, *OF_FLEET]
+)
 
 
 class Consoles(NamedTuple):
@@ -76,7 +86,9 @@ def client_of(port: int) -> Iterator[ConsoleClient]:
 
 
 @pytest.fixture(scope="module")
-def consoles(kraft_port: int, healthy_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
+def consoles(
+    kraft_port: int, healthy_port: int, fleet_port: int, groups_port: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Consoles]:
     with (
         running_console("--demo") as demo,
         executing_application(tmp_path_factory.mktemp("executions")) as (app, _),
@@ -88,11 +100,12 @@ def consoles(kraft_port: int, healthy_port: int, tmp_path_factory: pytest.TempPa
             executed = client.json("/plans/generate", remove_brokers="3")["id"]
             execution = client.confirm(f"/plans/{executed}/execute")["id"]
         ports = {"kraft": kraft_port, "healthy": healthy_port, "demo": demo.port, "executing": executing}
+        ports |= {"fleet": fleet_port, "groups": groups_port}
         yield Consoles(ports, {"PLAN": plan, "EXECUTION": execution})
 
 
 def test_every_page_has_a_case() -> None:
-    assert {*ADDRESSES, *WITHOUT} == {page.name for page in PAGES if not isinstance(page, ActionPage)}
+    assert {*ADDRESSES, *WITHOUT} == {page.name for page in (*PAGES, *FLEET_PAGES) if not isinstance(page, ActionPage)}
 
 
 def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> None:

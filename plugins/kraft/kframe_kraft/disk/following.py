@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_in
 from kframe_kraft.disk.history import LogHistory
 from kframe_kraft.disk.names import segments_in, snapshots_in
-from kframe_kraft.disk.segments import batch_follows
+from kframe_kraft.disk.segments import SegmentBatches, batch_follows
 from kframe_kraft.errors import BatchError, LogError
 
 #: Bytes of batches that a poll returns, unless a single batch is larger.
@@ -32,13 +32,33 @@ PAUSE_S: Final = 0.2
 class NewBatches:
     """Batches that follow the previous ones. ``replaced`` is a message about offsets that the log no longer has.
 
-    ``snapshot`` has the records of offsets that were deleted before they were read.
+    ``snapshot`` has the records of offsets that were deleted before they were read. ``part`` is the segment with the
+    batches, the byte at which the first begins, and that after the last; None without batches.
     """
 
     batches: Sequence[RecordBatch]
     committed: CommittedEnd
     replaced: str = ""
     snapshot: Checkpoint | None = None
+    part: tuple[BatchFile, int, int] | None = None
+
+
+def extended_history(history: LogHistory, new_batches: NewBatches) -> LogHistory:
+    """The history of a directory with batches that follow it."""
+    batches, segments = new_batches.batches, history.log.batches
+    assert new_batches.part is not None
+    assert isinstance(segments, SegmentBatches)
+    named = [voters for batch in batches if batch.header.is_control and (voters := voters_in(batch)) is not None]
+    log = replace(
+        history.log,
+        end=batches[-1].header.next_offset,
+        batches=segments.extended(*new_batches.part),
+        last=batches[-1].header,
+        voters=named[-1] if named else history.log.voters,
+        torn_bytes=0,
+        torn_reason="",
+    )
+    return replace(history, log=log, committed_below=new_batches.committed.offset)
 
 
 class _ReadBatch(NamedTuple):
@@ -65,6 +85,11 @@ class DirectoryFollower:
         self._last_position = self._next_position = 0
         """Start and end of the last batch in this segment."""
         self._problem = ""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last batch."""
+        return self._end
 
     def poll(self) -> NewBatches:
         """Return appended complete batches, at most POLL_BYTES_MAX bytes of them.
@@ -93,7 +118,8 @@ class DirectoryFollower:
         file = BatchFile(segments[base])
         position = self._position(file, base)
         batches = self._read(file, base, position, is_last=base == max(segments))
-        return NewBatches(batches, self._committed(), replaced)
+        part = (file, position, self._next_position) if batches else None
+        return NewBatches(batches, self._committed(), replaced, part=part)
 
     def _read(self, file: BatchFile, base: int, position: int, *, is_last: bool) -> list[RecordBatch]:
         batches: list[RecordBatch] = []

@@ -74,6 +74,15 @@ class SegmentBatches:
         """Append the batches of a segment from byte ``position`` to ``end``."""
         self._ranges.append((file, position, end))
 
+    def extended(self, file: BatchFile, position: int, end: int) -> SegmentBatches:
+        """These batches, and those of a segment from byte ``position`` to ``end``, which follow them."""
+        result = SegmentBatches()
+        result._ranges = [*self._ranges]
+        if result._ranges and result._ranges[-1][0].name == file.name:
+            position = result._ranges.pop()[1]
+        result.append(file, position, end)
+        return result
+
     def __iter__(self) -> Iterator[RecordBatch]:
         for file, position, end in self._ranges:
             yield from file.batches(position, end)

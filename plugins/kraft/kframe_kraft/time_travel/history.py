@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from kframe.plugin.kraft import records
 from kframe.plugin.live import ClusterHistory, Difference, HistoryPoint, HistoryRecord, LeaderCause
 from kframe.plugin.snapshot import Snapshot
+from kframe_kraft.disk.following import DirectoryFollower, extended_history
+from kframe_kraft.disk.names import segments_in
 from kframe_kraft.errors import LogError
-from kframe_kraft.sources.paths import NodeSource, read_source
+from kframe_kraft.sources.paths import NodeSource, find_log_directory, read_source
 from kframe_kraft.sources.snapshots import snapshot_of
 from kframe_kraft.time_travel.causes import leader_cause
 from kframe_kraft.time_travel.differences import differences
@@ -26,27 +30,48 @@ def open_history(path: Any) -> ClusterHistory | None:
     Raises LogError if it is damaged.
     """
     source = read_source(path, from_oldest=True)
-    return None if source.history.log.last is None else MetadataHistory(source, path.name)
+    if source.history.log.last is None:
+        return None
+    directory = find_log_directory(path) if isinstance(path, Path) and path.is_dir() else None
+    return MetadataHistory(source, path.name, directory)
 
 
 class MetadataHistory:
     """The log of a node. Calls share the index of its batches, and copies of clusters at some offsets."""
 
-    def __init__(self, source: NodeSource, name: str) -> None:
+    def __init__(
+        self, source: NodeSource, name: str, directory: Path | None, timelines: RetainedTimelines | None = None
+    ) -> None:
+        """``directory`` is the log's, None for a file."""
         self._source = source
         self._name = name
-        self._timelines = RetainedTimelines(source.history)
+        self._directory = directory
+        self._follower: DirectoryFollower | None = None
+        self._timelines = timelines or RetainedTimelines(source.history)
         self._index = self._timelines.index
+
+    def extended(self) -> MetadataHistory | None:
+        """See ClusterHistory. A call reads and checks new batches of POLL_BYTES_MAX bytes at most; a file has none."""
+        if self._directory is None:
+            return self
+        history = self._source.history
+        self._follower = self._follower or DirectoryFollower(self._directory, history)
+        new = self._follower.poll()
+        end = new.batches[-1].header.next_offset if new.batches else history.log.end
+        is_shorter = min(segments_in(self._directory), default=None) != history.log.start
+        if new.replaced or is_shorter or self._follower.end != end:
+            return None
+        if not new.batches:
+            return self
+        longer = extended_history(history, new)
+        timelines = self._timelines.extended(longer, [batch.header for batch in new.batches])
+        result = MetadataHistory(replace(self._source, history=longer), self._name, self._directory, timelines)
+        result._follower = self._follower
+        return result
 
     def points(self, count_max: int) -> Sequence[HistoryPoint]:
         """See ClusterHistory. Positions are the ends of batches of data."""
-        history = self._source.history
-        points = self._index.points()
-        if history.snapshot is not None or not points:
-            points.insert(0, self._point(history.snapshot_id.offset))
-        if len(points) <= count_max:
-            return points
-        return [points[number * (len(points) - 1) // (count_max - 1)] for number in range(count_max)]
+        return self._index.points(count_max)
 
     def point(self, position: str) -> HistoryPoint:
         """See ClusterHistory. An offset stands for its whole batch."""

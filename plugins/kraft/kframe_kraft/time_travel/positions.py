@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import copy
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
@@ -14,7 +15,7 @@ from kframe.plugin.columns import Int64
 from kframe.plugin.kraft import RECORDS_MAX
 from kframe.plugin.live import HistoryPoint
 from kframe.plugin.settings import INT64_MAX, parse_whole
-from kframe_kraft.batches import RecordBatch
+from kframe_kraft.batches import BatchHeader, RecordBatch
 from kframe_kraft.disk import LogHistory
 from kframe_kraft.errors import LogError
 
@@ -72,26 +73,30 @@ class BatchIndex:
 
     def __init__(self, history: LogHistory) -> None:
         self._history = history
-        rows = (
-            (
-                header.base_offset,
-                header.next_offset,
-                header.size,
-                header.record_count,
-                header.base_timestamp,
-                header.max_timestamp,
-                header.is_control,
-                header.is_compressed,
-            )
-            for header in history.log.batches.headers()
-        )
-        self._batches: NDArray[Any] = np.fromiter(rows, _BATCH)
+        self._batches: NDArray[Any] = _rows(history.log.batches.headers())
         self._sizes: Int64 = np.cumsum(self._batches["size"])
 
-    def points(self) -> list[HistoryPoint]:
-        """The ends of the batches of data, with the times of their newest records."""
-        data = self._batches[~self._batches["is_control"]]
-        return [*map(HistoryPoint, data["end"].tolist(), data["max_timestamp"].tolist())]
+    def extended(self, history: LogHistory, headers: Iterable[BatchHeader]) -> BatchIndex:
+        """The index of a history that has further batches with these headers."""
+        index = copy(self)
+        index._history = history
+        index._batches = np.concatenate([self._batches, _rows(headers)])
+        index._sizes = np.cumsum(index._batches["size"])
+        return index
+
+    def points(self, count_max: int) -> list[HistoryPoint]:
+        """At most ``count_max`` of the ends of the batches of data, at even distances, with the times of their newest
+        records. The first one is the snapshot, if the history begins with one."""
+        data, first = self._batches[~self._batches["is_control"]], self._history.snapshot_id.offset
+        begin = [HistoryPoint(first, self.time_before(first))]
+        if self._history.snapshot is None and len(data):
+            begin = []
+        count = len(begin) + len(data)
+        chosen = np.arange(min(count, count_max))
+        if count > count_max:
+            chosen = chosen * (count - 1) // (count_max - 1)
+        rows = data[chosen[len(begin) :] - len(begin)]
+        return [*begin, *map(HistoryPoint, rows["end"].tolist(), rows["max_timestamp"].tolist())]
 
     def stops(self, count: int) -> Int64:
         """At most ``count`` ends of batches at even distances in bytes."""
@@ -156,6 +161,23 @@ class BatchIndex:
         later = np.flatnonzero(batches["max_timestamp"] > limit)
         count = int(later[0]) if len(later) else len(batches)
         return int(batches["end"][count - 1]) if count else self._history.snapshot_id.offset
+
+
+def _rows(headers: Iterable[BatchHeader]) -> NDArray[Any]:
+    rows = (
+        (
+            header.base_offset,
+            header.next_offset,
+            header.size,
+            header.record_count,
+            header.base_timestamp,
+            header.max_timestamp,
+            header.is_control,
+            header.is_compressed,
+        )
+        for header in headers
+    )
+    return np.fromiter(rows, _BATCH)
 
 
 def _milliseconds(text: str) -> int:
