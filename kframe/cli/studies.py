@@ -155,7 +155,9 @@ racks_option: Final = click.option(
     help="All brokers of these racks; may be repeated.",
 )
 together_option: Final = click.option(
-    "--together/--one-by-one", default=True, help="All at once (default), or one after another."
+    "--together/--one-by-one",
+    default=True,
+    help="Whether all brokers are affected at once (default), or one after another.",
 )
 election_option: Final = click.option(
     "--type", "election", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from kframe_console.application import STATIC
 from kframe_console.command import example
 from kframe_console.jobs.jobs import Jobs
 from kframe_console.pages.plans import field_groups
@@ -23,6 +25,7 @@ from kframe.plugin.snapshot import Snapshot, read_snapshot
 from tests.cli.running import kframe
 from verification.console.client import ConsoleClient, console_of
 
+TEMPLATES = STATIC.parent / "templates"
 HEALTHY = Path(example().parent, "kafka-3.9.1-six-brokers", "healthy.zookeeper.jsonl.gz")
 
 
@@ -221,7 +224,7 @@ def test_pages_show_plans_and_their_links(console: ConsoleClient) -> None:
         f"/plans/{content['id']}/execute?moves=3": ["must be started with --allow-execute"],
         f"/plans/compare?left={content['id']}&right={other['id']}": [
             "left plan (grey)",
-            "change in the left plan alone",
+            "changed by the left plan alone",
         ],
     }
     for path, texts in expected.items():
@@ -229,6 +232,11 @@ def test_pages_show_plans_and_their_links(console: ConsoleClient) -> None:
         assert response.status_code == 200, response.text
         for text in texts:
             assert text in html.unescape(response.text), (path, text)
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.html")), ids=lambda path: path.stem)
+def test_labels_stand_before_their_numbers(path: Path) -> None:
+    assert re.findall(r"<li[^>]*>\s*<strong>\{\{ [^}]*\| (?:text|duration) \}\}.*", path.read_text()) == []
 
 
 def test_retained_plans_have_a_bound(healthy: Snapshot) -> None:

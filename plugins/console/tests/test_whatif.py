@@ -87,6 +87,12 @@ def test_outcome_is_that_of_the_command(consoles: Consoles, mode: str, query: st
     assert pyarrow.parquet.read_table(io.BytesIO(parquet)).to_pylist() == partitions
 
 
+def test_labels_need_no_knowledge_of_the_command_line() -> None:
+    labels = {field.name: field.label for form in OPERATIONS.values() for field in form.fields}
+    assert (labels["together"], labels["clean"]) == ("together or one by one", "clean or unclean")
+    assert (labels["replication_factor"], labels["stale_controllers"]) == ("replication factor", "stale controllers")
+
+
 def test_every_operation_has_a_case() -> None:
     assert {command.split()[0] for _, _, command in OPERATION_CASES} == set(OPERATIONS)
 

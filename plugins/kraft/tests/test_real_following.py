@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,10 @@ from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.live import open_observer
 from kframe_kraft.replay.image import image_of
 from kframe_kraft.sources.paths import read_image
+from kframe_kraft.time_travel.history import open_history
 
-from kframe.testing.waiting import wait_until
+from kframe.plugin.live import ClusterHistory
+from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools
 from verification.kraft.metadata_facts import metadata_facts
@@ -155,3 +158,35 @@ def test_follower_before_log_start_fetches_snapshot(live: FollowedCluster) -> No
         codes = [command.stop() for command in commands.values()]
     assert codes == [0, 0]
     assert snapshots_in(live.controller.metadata_log)
+
+
+def test_history_is_extended_until_segments_are_deleted(live: FollowedCluster) -> None:
+    directory = live.controller.log_dirs[0]
+
+    def longer(history: ClusterHistory) -> ClusterHistory:
+        """The history to the present end, opened again where segments were deleted."""
+        result = history.extended() or open_history(directory)
+        assert result is not None
+        return result
+
+    def state(history: ClusterHistory, end: int) -> tuple[Sequence[str], list[int]]:
+        snapshot = history.snapshot(history.point(str(end - 1)))
+        return snapshot.topics.names, snapshot.known_leaders().tolist()
+
+    history = open_history(directory)
+    assert history is not None
+    live.roll("extended")
+    live.create("longest", 3)
+    end = time.monotonic() + PATIENCE_S
+    while "longest" not in state(history, history.point("end").end)[0]:
+        assert time.monotonic() < end
+        history = longer(history)
+    fresh = open_history(directory)
+    assert fresh is not None
+    ends = {point.end for point in history.points(50)} & {point.end for point in fresh.points(1_000_000)}
+    states = {end: state(history, end) for end in ends}
+    assert len(states) >= 5
+    assert states == {end: state(fresh, end) for end in ends}
+    live.roll("deleted")
+    wait_until(lambda: history.extended() is None, lambda: str(sorted(live.controller.metadata_log.iterdir())))
+    assert states == {end: state(history, end) for end in ends}, "open files remain"

@@ -108,11 +108,11 @@ def _values(document: GeneratedPlanDocument) -> Iterator[tuple[str, str, float |
     yield "moves", "replicas copied", moves.replicas
     yield "moves", _COST, moves.cost
     yield "moves", "partitions changed", partitions.changed
-    yield "moves", "leaders that change", moves.leaders
-    yield "moves", "seconds", moves.seconds
+    yield "moves", "leaders changed", moves.leaders
+    yield "moves", "expected time of all copies, in seconds", moves.seconds
     yield "bound", _BOUND, moves.bound
     yield "bound", "gap in percent", None if moves.gap is None else 100 * moves.gap
-    yield "request", "partitions unmet", partitions.unmet
+    yield "request", "partitions not as requested", partitions.unmet
     yield "racks", "partitions uneven over racks", racks.crowded_after
     for kind in ("replicas", "leaders", "bytes", "goal"):
         skew = document.skew.get(f"{kind}_after")

@@ -17,6 +17,8 @@ from kframe.plugin.settings import short_repr
 
 _YES: Final = ("true", "yes", "on", "1")
 _NO: Final = ("", "false", "no", "off", "0")
+#: Letters of an abbreviation.
+_ABBREVIATION: Final = 2
 _EXPECTED: Final = re.compile(r"(?:.*: )?found .*?, expected (?P<expected>.+)", re.DOTALL)
 
 
@@ -39,8 +41,11 @@ class FormField:
 
     @property
     def label(self) -> str:
-        """The name that a form shows."""
-        return self.flag.removeprefix("--").replace("-", " ").lower()
+        """The name that a form shows: of a flag with a negation both, and a whole name for an abbreviation."""
+        flag = self.flag.removeprefix("--")
+        if self.is_flag and self.choices:
+            flag = " or ".join(self.choices)
+        return (flag if len(flag) > _ABBREVIATION else self.name).replace("-", " ").replace("_", " ").lower()
 
 
 class OptionForm:
