@@ -22,8 +22,6 @@ Value = TypeVar("Value")
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
 #: Seconds that a page waits for a result before it shows the progress, so that this is seen within 300 ms.
 PATIENCE_S: Final = 0.15
-#: Ended jobs whose state is remembered.
-_ENDED_MAX: Final = 64
 
 
 class Cancelled(KframeError):
@@ -86,13 +84,15 @@ class Unfinished(Exception):
 class Jobs:
     """The jobs of a console: one runs, at most ``waiting_max`` wait.
 
-    Results are retained up to ``bytes_max``, the least recently used ones are dropped first, and the last one is
-    retained whatever its size. Readers who ask for the same key share a job.
+    Results are retained up to ``bytes_max`` and ``results_max``, the least recently used ones are dropped first, and
+    the last one is retained whatever its size. Readers who ask for the same key share a job.
     """
+
+    results_max: Final = 64
 
     def __init__(self, waiting_max: int, bytes_max: int) -> None:
         self._waiting_max = waiting_max
-        self._bytes_max = bytes_max
+        self.bytes_max: Final = bytes_max
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, "kframe-job")
         self._pending: dict[Hashable, Job] = {}
@@ -116,16 +116,6 @@ class Jobs:
             if self._ended.get(key) is job:
                 del self._ended[key]
         raise job.problem or Cancelled(f"{job.title}: cancelled")
-
-    @property
-    def bytes_max(self) -> int:
-        """Most bytes of results that are retained."""
-        return self._bytes_max
-
-    @property
-    def results_max(self) -> int:
-        """Most results that are retained."""
-        return _ENDED_MAX
 
     def known(self, key: Hashable) -> Any:
         """The result of a key, which counts as used now; None if it is not retained."""
@@ -200,6 +190,6 @@ class Jobs:
         self._ended.pop(job.key, None)
         self._ended[job.key] = job
         nbytes = sum(ended.nbytes for ended in self._ended.values())
-        while len(self._ended) > 1 and (nbytes > self._bytes_max or len(self._ended) > _ENDED_MAX):
+        while len(self._ended) > 1 and (nbytes > self.bytes_max or len(self._ended) > self.results_max):
             _, dropped = self._ended.popitem(last=False)
             nbytes -= dropped.nbytes

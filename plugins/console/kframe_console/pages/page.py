@@ -92,7 +92,7 @@ class ContentPage(ConsolePage):
 
     content: type
     build: Callable[[PageContext, Any], Any]
-    extras: Callable[[PageContext, Any, Any], Any] | None = None
+    extras: Callable[[PageContext, Any, Any], Any] = lambda _context, _parameters, _content: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

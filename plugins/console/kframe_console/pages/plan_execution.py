@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kframe.plugin import ParameterError
 from kframe.plugin.commands import execution_limit_options
-from kframe.plugin.plans import ExecutionDocument, ExecutionEffect, ExecutionState, PreparedPlan, execution_document
+from kframe.plugin.plans import ExecutionDocument, ExecutionEffect, ExecutionState, execution_document
 from kframe_console.pages.executions import execution_page, executions_of
 from kframe_console.pages.page import ActionPage, ContentPage, PageContext, Redirect, page
 from kframe_console.plans.executions import Executions
@@ -52,7 +52,7 @@ def preview_page(context: PageContext, parameters: Any) -> ExecutionPreview:
 
     Raises InputError, and StoreError for a cluster that cannot be reached.
     """
-    staged = _prepared(context, parameters)
+    staged = context.plans.prepared(context.reading, parameters)
     if context.executions is None:
         return ExecutionPreview(parameters.plan, staged.digest, [_NOT_ALLOWED], None, None)
     execution_id = Executions.id_of(staged)
@@ -66,10 +66,6 @@ def preview_page(context: PageContext, parameters: Any) -> ExecutionPreview:
     path = context.executions.path_of(execution_id)
     document = execution_document(state, path, {}, executed=False, effect=ExecutionEffect.of(checked.checked))
     return ExecutionPreview(parameters.plan, staged.digest, [], None, document)
-
-
-def _prepared(context: PageContext, parameters: Any) -> PreparedPlan:
-    return context.plans.prepared(context.reading, parameters, LIMITS.texts_of(parameters))
 
 
 @page(
@@ -86,7 +82,7 @@ def begin_page(context: PageContext, parameters: Any) -> Redirect:
 
     Raises InputError for another plan than that of the page.
     """
-    staged = _prepared(context, parameters)
+    staged = context.plans.prepared(context.reading, parameters)
     executions = executions_of(context)
     if staged.digest != parameters.digest:
         raise ParameterError("digest", repr(parameters.digest[:80]), "that of the plan: look at its page again")

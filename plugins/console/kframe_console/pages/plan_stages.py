@@ -57,9 +57,8 @@ def stages_page(context: PageContext, parameters: Any) -> StagesContent:
 
     Raises InputError for limits that cannot be used.
     """
-    limits = LIMITS.texts_of(parameters)
-    manifest = context.plans.staged(context.reading, parameters, limits)
-    return StagesContent(parameters.plan, LIMITS.command_line(limits), manifest)
+    manifest = context.plans.staged(context.reading, parameters)
+    return StagesContent(parameters.plan, LIMITS.command_line(LIMITS.texts_of(parameters)), manifest)
 
 
 @page(
@@ -74,7 +73,7 @@ def stage_page(context: PageContext, parameters: Any) -> StageContent:
 
     Raises InputError for a number that no stage has.
     """
-    stages = context.plans.staged(context.reading, parameters, LIMITS.texts_of(parameters)).stages
+    stages = context.plans.staged(context.reading, parameters).stages
     if not 1 <= parameters.stage <= len(stages):
         raise ParameterError("stage", str(parameters.stage), f"a stage from 1 to {len(stages)}")
     return StageContent(parameters.plan, len(stages), stages[parameters.stage - 1])

@@ -159,9 +159,12 @@ class Plans:
         key = ("comparison", *(plan_id for plan_id, _ in requests))
         return self._jobs.result(key, "Compare two plans", compute, _struct_nbytes)
 
-    def prepared(self, reading: Reading, link: PlanLink, limits: Mapping[str, str]) -> PreparedPlan:
-        """A plan as it is executed: in the stages of these limits, or in one without any. Raises Unfinished."""
-        plan_id, texts = self.find(link, reading)
+    def prepared(self, reading: Reading, link: Any) -> PreparedPlan:
+        """A plan as it is executed: in stages within the limits of ``link``, or in one stage without any.
+
+        Raises Unfinished and InputError.
+        """
+        (plan_id, texts), limits = self.find(link, reading), LIMITS.texts_of(link)
         request = LIMITS.request(limits)
 
         def compute(progress: Progress) -> PreparedPlan:
@@ -174,9 +177,12 @@ class Plans:
         key = ("prepared", plan_id, reading.digest, *limits.items())
         return self._jobs.result(key, f"Prepare plan {plan_id}", compute, lambda staged: 500 * len(staged.plan))
 
-    def staged(self, reading: Reading, link: PlanLink, limits: Mapping[str, str]) -> StageManifest:
-        """The stages of a plan within limits, on the present cluster. Raises Unfinished and InputError."""
-        plan_id, texts = self.find(link, reading)
+    def staged(self, reading: Reading, link: Any) -> StageManifest:
+        """The stages of a plan on the present cluster, within the limits of ``link``.
+
+        Raises Unfinished and InputError.
+        """
+        (plan_id, texts), limits = self.find(link, reading), LIMITS.texts_of(link)
         request = LIMITS.request(limits)
 
         def compute(progress: Progress) -> StageManifest:

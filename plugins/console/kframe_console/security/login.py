@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
@@ -23,25 +24,20 @@ CALLBACK_PATH: Final = "/login/callback"
 _COMPUTED: Final = 2
 
 
+@dataclass(slots=True)
 class LoginPolicy:
-    """How users log in. Without any way every request is that of LOCAL."""
+    """How users log in. Without any way every request is that of LOCAL.
 
-    def __init__(
-        self,
-        credentials: StoredCredentials | None = None,
-        *,
-        certificates: bool = False,
-        oidc: bool = False,
-        secure: bool = False,
-        sessions_max: int = 1_000,
-    ) -> None:
-        """``secure``: browsers send cookies over TLS alone."""
-        self.credentials = credentials
-        self.certificates = certificates
-        self.oidc = oidc
-        self.secure = secure
-        self.sessions = Sessions(sessions_max)
-        self.failures = Failures()
+    ``secure``: browsers send cookies over TLS alone.
+    """
+
+    credentials: StoredCredentials | None = None
+    _: KW_ONLY
+    certificates: bool = False
+    oidc: bool = False
+    secure: bool = False
+    sessions: Sessions = field(default_factory=Sessions)
+    failures: Failures = field(default_factory=Failures)
 
     @property
     def is_required(self) -> bool:

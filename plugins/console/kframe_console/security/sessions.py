@@ -35,7 +35,7 @@ class BrowserSession:
 class Sessions:
     """Sessions by their secret keys. Logins that have only begun never displace complete ones."""
 
-    def __init__(self, sessions_max: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, sessions_max: int = 1_000, clock: Callable[[], float] = time.monotonic) -> None:
         self._sessions_max = sessions_max
         self._clock = clock
         self._pending: OrderedDict[str, BrowserSession] = OrderedDict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -80,9 +80,8 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 def _served_reading(address: str, host: str, port: int) -> ControllerReading:
     try:
-        _, metrics = _page(host, port, "/metrics")
-        _, health = _page(host, port, "/readyz")
-        document = json.loads(health)
+        metrics = _page(host, port, "/metrics")
+        document = json.loads(_page(host, port, "/readyz"))
         reasons = [str(reason) for reason in document.pop("reasons")]
         return ControllerReading(address, document, parse_exposition(metrics.decode()), reasons)
     except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as problem:
@@ -90,8 +89,8 @@ def _served_reading(address: str, host: str, port: int) -> ControllerReading:
         return ControllerReading(address, problems=(reason,), is_reachable=False)
 
 
-def _page(host: str, port: int, path: str) -> tuple[int, bytes]:
-    """Status and text of a page. Raises OSError, HTTPException, and ValueError for a page that is too long."""
+def _page(host: str, port: int, path: str) -> bytes:
+    """The text of a page. Raises OSError, HTTPException, and ValueError for a page that is too long."""
     connection = HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)
@@ -103,16 +102,10 @@ def _page(host: str, port: int, path: str) -> tuple[int, bytes]:
         raise ValueError(f"{path}: found more than {_PAGE_BYTES_MAX} bytes")
     if response.status not in (200, 503):
         raise OSError(f"{path}: status {response.status}")
-    return response.status, body
+    return body
 
 
 def parse_exposition(text: str) -> dict[str, float]:
     """Metrics by name with labels, of a page in Prometheus' text format without times. Raises ValueError."""
-    return dict(_samples(text))
-
-
-def _samples(text: str) -> Iterator[tuple[str, float]]:
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            name, _, value = line.rpartition(" ")
-            yield name, float(value)
+    samples = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in samples}

@@ -103,8 +103,8 @@ def page_response(view: View, context: PageContext, format_name: str) -> Respons
         assert isinstance(page, ContentPage)
         typed = typed_parameters(page.parameters, own)
         content = page.build(context, typed)
-        has_extras = page.extras is not None and format_name == "html" and not isinstance(content, Redirect | Download)
-        extras = page.extras(context, typed, content) if has_extras and page.extras else None
+        is_shown = format_name == "html" and not isinstance(content, Redirect | Download)
+        extras = page.extras(context, typed, content) if is_shown else None
         response = content_response(view, page, context, content, format_name, extras)
     response.headers["kframe-reading"] = str(context.reading.number)
     return response

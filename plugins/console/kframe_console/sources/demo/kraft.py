@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -81,7 +82,8 @@ class KraftDemo(DemoCluster):
         created = self._controller.create_topics([topic]).result()
         brokers = self._running.items() if self._has_several_directories else ()
         for broker_id, epoch in brokers:
-            while self._controller.submit(_Directories(broker_id, epoch, self._online(broker_id)).assign).result():
+            report = partial(_report_directories, broker_id, epoch, self._online(broker_id))
+            while self._controller.submit(report).result():
                 pass
         return refusal_of(created, name)
 
@@ -168,33 +170,27 @@ class KraftDemo(DemoCluster):
         return self._controller.submit(event).result()
 
 
-class _Directories:
-    """A broker that puts replicas into its directories by turns, and reports that."""
-
-    def __init__(self, broker_id: int, broker_epoch: int, directories: tuple[UUID, ...]) -> None:
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
-        self._directories = directories
-
-    def assign(self, context: KraftContext) -> ControllerResult[bool]:
-        """Report some new replicas. The response is whether there may be more."""
-        metadata = context.metadata
-        p, topics = metadata.partitions, metadata.topics
-        rows = np.flatnonzero(p.topic >= 0)
-        replicas, directories = p.lists("replica", rows), p.lists("directory", rows)
-        broker = metadata.brokers.find(self._broker_id)
-        is_new = (replicas.values == broker) & (directories.values == directory_indexes.UNASSIGNED)
-        new = np.flatnonzero(is_new)[:_PARTITIONS_MAX]
-        assignments = [
-            directory_assignments.DirectoryAssignment(
-                self._directories[int(p.partition[row]) % len(self._directories)],
-                topics.ids[int(p.topic[row])],
-                int(p.partition[row]),
-            )
-            for row in rows[replicas.owners[new]].tolist()
-        ]
-        decided = directory_assignments.assign_directories(context, self._broker_id, self._broker_epoch, assignments)
-        return ControllerResult(decided.parts, len(new) == _PARTITIONS_MAX)
+def _report_directories(
+    broker_id: int, broker_epoch: int, directory_ids: tuple[UUID, ...], context: KraftContext
+) -> ControllerResult[bool]:
+    """Put some new replicas of a broker into its directories by turns. The response is whether there may be more."""
+    metadata = context.metadata
+    p, topics = metadata.partitions, metadata.topics
+    rows = np.flatnonzero(p.topic >= 0)
+    replicas, directories = p.lists("replica", rows), p.lists("directory", rows)
+    broker = metadata.brokers.find(broker_id)
+    is_new = (replicas.values == broker) & (directories.values == directory_indexes.UNASSIGNED)
+    new = np.flatnonzero(is_new)[:_PARTITIONS_MAX]
+    assignments = [
+        directory_assignments.DirectoryAssignment(
+            directory_ids[int(p.partition[row]) % len(directory_ids)],
+            topics.ids[int(p.topic[row])],
+            int(p.partition[row]),
+        )
+        for row in rows[replicas.owners[new]].tolist()
+    ]
+    decided = directory_assignments.assign_directories(context, broker_id, broker_epoch, assignments)
+    return ControllerResult(decided.parts, len(new) == _PARTITIONS_MAX)
 
 
 def _propose_isrs(context: KraftContext) -> ControllerResult[bool]:
