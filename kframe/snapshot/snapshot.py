@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
@@ -203,6 +202,8 @@ class Snapshot(SnapshotContent, Tabular):
 
     def digest(self) -> str:
         """SHA-256 over every fact, in hex: equal on every platform for equal facts, wherever they came from."""
+        import hashlib  # It loads OpenSSL.
+
         sha = hashlib.sha256()
         topics, partitions = self.topics, self.partitions
         configs = None if topics.configs is None else [topics.configs.get(index) for index in range(len(topics))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
 
@@ -30,6 +29,8 @@ def by_threads(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]
 
 def _by_parts(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]) -> Iterator[EncodedRequest]:
     """``by_threads`` for more than ``PART_ROWS`` rows."""
+    from concurrent.futures import ThreadPoolExecutor  # Most processes never have such a batch.
+
     ends = np.searchsorted(lists.offsets, np.arange(PART_ROWS, len(lists.rows), PART_ROWS))
     bounds = np.unique(np.concatenate([[0], ends, [len(lists.offsets) - 1]])).tolist()
     parts = [lists.part(first, end) for first, end in pairwise(bounds)]

@@ -44,7 +44,7 @@ def test_wide_topics_are_encoded_by_multiple_threads(api: str, version: int) -> 
         started.append(workers)
         return ThreadPoolExecutor(workers, name)
 
-    with mock.patch.object(threads, "ThreadPoolExecutor", start):
+    with mock.patch("concurrent.futures.ThreadPoolExecutor", start):
         check(case, api, version, part_rows=50, processors=2, byte_limit=2_000)
     assert set(started) == {2}  # StopReplica of this case has too few rows for threads
 
