@@ -81,7 +81,8 @@ def measure(row: Row, trees: Mapping[str, Path], runs: int) -> Result:
 
 def _run(row: Row, tree: Path) -> Result:
     folders = [tree, tree / "simulator", *sorted((tree / "plugins").iterdir())]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    # Without it the folder in which this command runs would come before those of the tree.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PYTHONSAFEPATH": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, *row.arguments]
     process = execute(command, environment=environment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,19 @@ def test_commands_and_events_of_both_builds_are_measured(tmp_path: Path, capsys:
         assert all(seconds > 0 for seconds in row["seconds"].values())
     assert record["failed"] == []
     assert "broker-failure" in capsys.readouterr().out
+
+
+def test_each_build_runs_its_own_code(tmp_path: Path) -> None:
+    package = tmp_path / "kframe"
+    (package / "cli").mkdir(parents=True)
+    (tmp_path / "plugins").mkdir()
+    (package / "__init__.py").touch()
+    (package / "cli" / "__init__.py").touch()
+    (package / "cli" / "__main__.py").write_text("raise SystemExit('of another build')")
+    row = builds.Row("kframe --help", ("-m", "kframe.cli", "--help"))
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        builds.measure(row, {"earlier": tmp_path, "now": ROOT}, 1)
+    assert "of another build" in failed.value.stderr
 
 
 def test_builds_whose_events_send_something_else_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
