@@ -32,6 +32,7 @@ from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.controllers import Controllers
 from kframe_console.sources.monitor import ClusterMonitor
 from kframe_console.sources.reading import ClusterSource
+from kframe_console.sources.state_changes import StateChangeLog
 from kframe_console.tables.cache import ResultCache
 from kframe_console.web.actions import Forbidden, action_body, perform
 from kframe_console.web.jobs import JOB_PATH, ended, job_endpoint, progress_page
@@ -88,10 +89,12 @@ def application(
     sizes: Sizes = no_sizes,
     executions: Executions | None = None,
     controllers: Controllers | None = None,
+    state_changes: StateChangeLog | None = None,
 ) -> Starlette:
     """The console of a source, and of the ``controllers`` that run. Starting it starts the source.
 
     ``sizes`` gives the bytes of replicas, if they are known. ``executions`` executes plans; None: it cannot.
+    ``state_changes`` is the state-change.log of the cluster, if there is one.
     """
     settings = settings or ConsoleSettings()
     jobs = Jobs(settings.jobs_waiting_max, settings.job_results_bytes_max)
@@ -100,7 +103,7 @@ def application(
     executes = executions if settings.allow_execute else None
 
     def context(at: str, user: Identity) -> PageContext:
-        return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, user)
+        return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, state_changes, user)
 
     computations = Computations(settings.computations_max, settings.waiting_max)
     console = Console(settings, pages, computations, ForgeryTokens(), audit or AuditLog(None), context)

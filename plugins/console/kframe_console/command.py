@@ -125,6 +125,12 @@ _launch_options: Final = collected(
         help="Read a live cluster, or the directory of a running node, this often; a large one less often.",
     ),
     weights_option,
+    click.option(
+        "--state-change-log",
+        type=_FILE,
+        metavar="FILE",
+        help="The state-change.log of a controller: the page of a partition shows its lines.",
+    ),
 )
 
 

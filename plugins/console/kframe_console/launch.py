@@ -63,6 +63,7 @@ class LaunchOptions:
     command_config: Path | None = None
     refresh: float = 0.0
     weights: Any = None
+    state_change_log: Path | None = None
 
     @property
     def tls(self) -> TlsFiles | None:

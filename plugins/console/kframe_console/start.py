@@ -49,6 +49,7 @@ from kframe_console.sources.live import LiveSource, reader_of
 from kframe_console.sources.logged import LoggedSource
 from kframe_console.sources.reading import ClusterSource
 from kframe_console.sources.saved import SavedSource, no_cluster
+from kframe_console.sources.state_changes import StateChangeLog
 
 
 class _Shown(NamedTuple):
@@ -80,6 +81,7 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
             sizes,
             executions_of(options, source, plugins),
             shown.controllers,
+            _state_changes(shown.source, options, has_source=source is not None),
         )
         listener = listening_socket(address.host, address.port)
         url = url_of(options, address.host, listener.getsockname()[1])
@@ -100,6 +102,15 @@ def _sizes(shown: ClusterSource, weights: Any, *, has_source: bool) -> Sizes:
     if has_source:
         sizes(shown.reading("").snapshot)
     return sizes
+
+
+def _state_changes(shown: ClusterSource, options: LaunchOptions, *, has_source: bool) -> StateChangeLog | None:
+    """The log that the user named. Raises UsageError unless there is one cluster to which it belongs."""
+    if options.state_change_log is None:
+        return None
+    if not has_source or isinstance(shown, FleetSource):
+        raise click.UsageError("found --state-change-log, which is of one cluster, expected SOURCE of one cluster")
+    return StateChangeLog(options.state_change_log)
 
 
 def _shown(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> _Shown:

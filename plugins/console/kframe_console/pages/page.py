@@ -15,6 +15,7 @@ from kframe_console.plans.session import Plans
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.monitor import ClusterMonitor
 from kframe_console.sources.reading import ClusterSource, Reading
+from kframe_console.sources.state_changes import StateChangeLog
 from kframe_console.tables.cache import ResultCache
 from kframe_console.tables.table import ColumnTable
 
@@ -44,6 +45,8 @@ class PageContext:
     monitor: ClusterMonitor
     executions: Executions | None = None
     """None: the console executes no plans."""
+    state_changes: StateChangeLog | None = None
+    """The state-change.log of the cluster, if the user has named it."""
     user: Identity = LOCAL
 
 

@@ -15,6 +15,7 @@ from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.pages.partitions import PartitionRow, partitions_page
 from kframe_console.plans.forms import OptionForm
 from kframe_console.sources.parts import partition_row, topic_snapshot
+from kframe_console.sources.state_changes import StateChangeLine
 
 #: Most records of the history.
 _RECORDS_MAX: Final = 100
@@ -40,12 +41,14 @@ class PartitionContent(Struct):
     """A partition, and the decisions that gave it its leader: ``kframe explain``.
 
     ``cause`` and ``history`` are null if the source has no history: ``kframe log why`` and ``kframe log show``.
+    ``state_changes`` are null without ``--state-change-log``.
     """
 
     partition: PartitionRow
     explanation: Explanation
     cause: LeaderCause | None
     history: list[HistoryRecord] | None
+    state_changes: list[StateChangeLine] | None
 
 
 @page(ContentPage, "partition", "/topics/{topic}/{partition}", parameters=EXPLAIN.parameters)
@@ -66,4 +69,5 @@ def partition_page(context: PageContext, parameters: Any) -> PartitionContent:
         explanation,
         None if history is None or point is None else history.leader_cause(topic, number, point),
         None if history is None or point is None else history.partition_records(topic, number, point, _RECORDS_MAX),
+        None if context.state_changes is None else context.state_changes.lines(topic, number),
     )
