@@ -42,10 +42,9 @@ class DataColumn(ABC):
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """The values of ``rows`` as a ``pyarrow.Array``, of the same type for all rows."""
 
+    @abstractmethod
     def values(self, rows: NDArray[Any]) -> list[Any]:
-        """The values of ``rows``, as JSON has them; None is unknown."""
-        values: list[Any] = self.arrow_column(rows).to_pylist()
-        return values
+        """The values of ``rows``, as JSON has them; None is unknown. Without Arrow: it imports pandas, 36 MB."""
 
     @abstractmethod
     def keys(self) -> list[NDArray[Any]]:
@@ -63,6 +62,10 @@ class NumericColumn(DataColumn):
     numbers: NDArray[Any]
     texts: Mapping[int, str] = field(default_factory=dict)
     kind: str = "number"
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return self.numbers[rows].tolist()  # type: ignore[no-any-return]
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
@@ -102,23 +105,30 @@ class NumericColumn(DataColumn):
 class DecimalColumn(NumericColumn):
     """One number a row, which has at most three decimals; NaN is unknown."""
 
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None if math.isnan(number) else round(number, 3) for number in self.numbers[rows].tolist()]
+
     def keys(self) -> list[NDArray[Any]]:
         """Thousandths; unknown numbers first."""
         return [np.nan_to_num(np.round(self.numbers * 1_000), nan=-1).astype(np.int64)]
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        numbers = self.numbers[rows].tolist()
-        return pa.array([None if math.isnan(number) else round(number, 3) for number in numbers], pa.float64())
+        return pa.array(self.values(rows), pa.float64())
 
 
 @dataclass(frozen=True, eq=False)
 class CountColumn(DecimalColumn):
     """One whole number a row; NaN is unknown."""
 
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None if math.isnan(number) else int(number) for number in self.numbers[rows].tolist()]
+
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        return pa.array(self.numbers[rows], from_pandas=True).cast(pa.int64())
+        return pa.array(self.values(rows), pa.int64())
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +188,14 @@ class ListsColumn(DataColumn):
     names: Sequence[str] | None = None
     kind: str = "list"
 
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        chosen, names = self.lists.take(rows), self.names
+        values: list[Any] = chosen.values.tolist()
+        if names is not None:
+            values = [names[number] for number in values]
+        return [values[first:last] for first, last in pairwise(chosen.offsets.tolist())]
+
     def keys(self) -> list[NDArray[Any]]:
         """The first SORTED_VALUES numbers; a list that ends sorts before its continuations."""
         counts, starts = self.lists.counts, self.lists.offsets[:-1]
@@ -218,6 +236,12 @@ class FlagsColumn(DataColumn):
     bits: UInt8
     kind: str = "flags"
 
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        distinct, index = np.unique(self.bits[rows], return_inverse=True)
+        lists = [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in distinct.tolist()]
+        return [lists[number] for number in index.tolist()]
+
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
         return [self.bits]
@@ -235,9 +259,7 @@ class FlagsColumn(DataColumn):
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        distinct, index = np.unique(self.bits[rows], return_inverse=True)
-        lists = [[name for bit, name in enumerate(self.names) if flags >> bit & 1] for flags in distinct.tolist()]
-        return pa.array(lists, pa.list_(pa.string())).take(pa.array(index))
+        return pa.array(self.values(rows), pa.list_(pa.string()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,6 +268,10 @@ class UnknownColumn(DataColumn):
 
     count: int
     kind: str = "number"
+
+    def values(self, rows: NDArray[Any]) -> list[Any]:
+        """See DataColumn."""
+        return [None] * len(rows)
 
     def keys(self) -> list[NDArray[Any]]:
         """See DataColumn."""
