@@ -17,13 +17,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.limits.processes import in_mode
+from benchmarks.clusters import generated
 from benchmarks.records import LATEST, command_of, table, write_record
 from benchmarks.timing import run_kframe, timed
-from kframe.snapshot import generate, write_snapshot
-from kframe.snapshot.content import Mode
 
 BROKERS: Final = 50
+RACKS: Final = 3
 FAILED: Final = 7
 #: At most so many times the seconds of the loop, by number of clusters of 100,000 partitions.
 TARGETS: Final = {6: 2.0, 30: 1.2}
@@ -69,9 +68,7 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
     sources = [folder / f"{options.mode}-{options.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
     fleet = folder / f"fleet-{options.mode}-{options.partitions}-{clusters}"
     for number, source in enumerate(sources):
-        if not source.exists():
-            source.parent.mkdir(parents=True, exist_ok=True)
-            generate_cluster(source, options.partitions, number, options.mode)
+        generated(source, options.partitions, BROKERS, options.mode, racks=RACKS, seed=number)
     ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", options.master))
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
     runs = [_alternate(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
@@ -83,11 +80,6 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
         "runs": runs,
         **_counted(folder / "events", failover),
     }
-
-
-def generate_cluster(source: Path, partitions: int, seed: int, mode: Mode) -> None:
-    """Write a generated cluster of the mode as a directory of Parquet files."""
-    write_snapshot(in_mode(generate(partitions, BROKERS, racks=3, seed=seed), mode), source)
 
 
 def _alternate(

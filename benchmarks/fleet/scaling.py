@@ -19,10 +19,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.limits.processes import in_mode
+from benchmarks.clusters import generated
+from benchmarks.fleet.commands import RACKS
 from benchmarks.records import LATEST, ROOT, command_of, table, write_record
 from benchmarks.timing import run_kframe, timed
-from kframe.snapshot import generate, write_snapshot
 from kframe.snapshot.content import Mode
 
 HEADINGS: Final = ("master", "failures", "start s", "spark s", "speedup")
@@ -34,7 +34,7 @@ def measure(
     folder: Path, work: str, mode: Mode, partitions: int, brokers: int, masters: Sequence[str], rounds: int
 ) -> list[dict[str, Any]]:
     """Seconds of the work on all pairs of brokers of a cluster, by master."""
-    write_snapshot(in_mode(generate(partitions, brokers, racks=3), mode), folder / "exports" / "cluster")
+    generated(folder / "exports" / "cluster", partitions, brokers, mode, racks=RACKS)
     pairs = list(combinations(range(brokers), 2))
     scenarios = folder / "pairs.jsonl"
     scenarios.write_text("".join(json.dumps({"scenario": f"{a}-{b}", "brokers": [a, b]}) + "\n" for a, b in pairs))

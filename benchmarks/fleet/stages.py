@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from pyarrow import dataset
 
-from benchmarks.fleet.commands import generate_cluster
+from benchmarks.clusters import generated
+from benchmarks.fleet.commands import BROKERS, RACKS
 from benchmarks.records import LATEST, ROOT, command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from benchmarks.timing import run_kframe, timed
@@ -67,6 +68,7 @@ class StageBench:
 
     alone: Callable[[Folders], None]
     arguments: Callable[[Folders], Sequence[object]]
+    needs_session: bool = True
 
 
 def _ingest(folders: Folders) -> None:
@@ -131,7 +133,7 @@ STAGES: Final[Mapping[str, StageBench]] = {
         partial(_alone, PlanningStage({"remove_brokers": (FAILED,)})),
         lambda folders: ("plan", folders.fleet, "--remove-brokers", FAILED, "--out", folders.out),
     ),
-    "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json")),
+    "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json"), needs_session=False),
 }
 
 
@@ -147,7 +149,9 @@ def measure(folders: Folders, names: Sequence[str], masters: Mapping[str, str], 
             print(name, file=sys.stderr, flush=True)
             engine[name].append(_emptied(folders, partial(STAGES[name].alone, folders)))
             for master, address in masters.items():
-                command = ("spark", *STAGES[name].arguments(folders), "--master", address)
+                command = ("spark", *STAGES[name].arguments(folders))
+                if STAGES[name].needs_session:
+                    command = (*command, "--master", address)
                 spark[name, master].append(_emptied(folders, partial(run_kframe, *command)))
     return [
         {
@@ -228,7 +232,8 @@ def main() -> None:
         folders = Folders(*(Path(scratch) / name for name in ("sources", "fleet", "played", "out")))
         folders.sources.mkdir()
         for number in range(options.clusters):
-            generate_cluster(folders.sources / f"cluster-{number:03d}", options.partitions, number, options.mode)
+            cluster = folders.sources / f"cluster-{number:03d}"
+            generated(cluster, options.partitions, BROKERS, options.mode, racks=RACKS, seed=number)
         for source in find_sources([str(folders.sources)]):
             ingest_source(source, folders.fleet)
         _play(ScenarioStage(FAILOVER), folders, folders.played)

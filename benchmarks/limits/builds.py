@@ -19,11 +19,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from benchmarks.clusters import MODES, generated_in
 from benchmarks.limits.growth import EVENTS
-from benchmarks.limits.processes import MODES, in_mode
 from benchmarks.records import ROOT, IncrementalRecord, command_of, table
 from benchmarks.timing import execute
-from kframe.snapshot import generate, write_snapshot
 
 HEADINGS: Final = ("what", "earlier", "now", "times", "peak earlier", "peak now")
 LEGEND: Final = (
@@ -50,10 +49,7 @@ def rows(partitions: int, brokers: int, folder: Path) -> Iterator[Row]:
     yield Row("kframe --help", (*cli, "--help"))
     yield Row(_IMPORT, ("-c", _IMPORT))
     for mode in MODES:
-        source = folder / f"{mode}-{partitions}-{brokers}"
-        if not source.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_snapshot(in_mode(generate(partitions, brokers), mode), source)
+        source = generated_in(folder, partitions, brokers, mode)
         yield Row(f"whatif fail, {mode}", (*cli, "whatif", "fail", str(source), "--brokers", "1"))
         yield Row(f"whatif sweep, {mode}", (*cli, "whatif", "sweep", str(source)))
     size = ("--partitions", str(partitions), "--brokers", str(brokers), "--runs", "1")

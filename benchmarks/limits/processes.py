@@ -19,13 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.clusters import MODES, generated_in
 from benchmarks.records import command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from benchmarks.timing import execute
-from kframe.snapshot import Snapshot, generate, write_snapshot
-from kframe.snapshot.content import Mode
 
-MODES: Final[tuple[Mode, ...]] = ("zookeeper", "kraft")
 #: Commands that print no figures of a cluster, by the name of their line.
 WITHOUT_SNAPSHOT: Final = {
     "--help": ("--help",),
@@ -46,10 +44,7 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
     for name, words in WITHOUT_SNAPSHOT.items():
         commands[name, 0] = [kframe, *words]
     for mode in MODES:
-        source = folder / f"{mode}-{partitions}-{brokers}"
-        if not source.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_snapshot(in_mode(generate(partitions, brokers), mode), source)
+        source = generated_in(folder, partitions, brokers, mode)
         commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
         commands[f"whatif sweep, {mode}", partitions] = [kframe, "whatif", "sweep", str(source)]
     results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}
@@ -114,14 +109,6 @@ def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
             for result in results
         ),
     ]
-
-
-def in_mode(snapshot: Snapshot, mode: Mode) -> Snapshot:
-    """A generated cluster, in KRaft mode as its metadata log has it."""
-    if mode == "zookeeper":
-        return snapshot
-    metadata = snapshot.with_mode("kraft").to_metadata()
-    return Snapshot.from_metadata(metadata, source=snapshot.source, cluster_id=snapshot.cluster_id)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.clusters import MODES
 from benchmarks.limits import failure_cost, processes
 from benchmarks.records import RESULTS
 from benchmarks.report import page, plots, readme
@@ -64,7 +65,7 @@ def test_processes_command_measures_every_mode(tmp_path: Path, capsys: pytest.Ca
     assert processes.main(["--partitions", "1000", "--brokers", "10", "--runs", "1", "--out", str(out)]) == 0
     record = json.loads(out.read_text())
     by_name = {(row["command"], row["partitions"]): row for row in record["processes"]}
-    assert {mode for mode in processes.MODES if (f"whatif fail, {mode}", 1_000) in by_name} == set(processes.MODES)
+    assert {mode for mode in MODES if (f"whatif fail, {mode}", 1_000) in by_name} == set(MODES)
     assert by_name["python -c pass", 0]["peak_bytes"] < by_name["whatif fail, kraft", 1_000]["peak_bytes"]
     assert all(row["processor"] > 0 for row in record["processes"])
     figures = {ratio["name"]: ratio["value"] for ratio in record["ratios"]}

@@ -13,10 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import kframe
-from benchmarks.limits.processes import in_mode
+from benchmarks.clusters import generated
 from kframe.cli import app
 from kframe.errors import BrokenInvariant, InputError, KframeError, PluginError, StoreError
-from kframe.snapshot import generate, write_snapshot
 from kframe.snapshot.content import Mode
 from tests.architecture.source import ROOT
 
@@ -82,7 +81,7 @@ def test_list_of_commands_imports_few_modules() -> None:
 
 @pytest.mark.parametrize("mode, other", [("zookeeper", "kraft"), ("kraft", "zookeeper")])
 def test_whatif_imports_only_modules_of_its_mode(mode: Mode, other: Mode, tmp_path: Path) -> None:
-    write_snapshot(in_mode(generate(100, 5), mode), tmp_path / "cluster")
+    generated(tmp_path / "cluster", 100, 5, mode)
     loaded = modules_after("whatif", "fail", str(tmp_path / "cluster"), "--brokers", "1")
     assert loaded & (NOT_FOR_A_WHAT_IF | ONLY[other]) == set()
     assert loaded >= ONLY[mode]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.limits.processes import in_mode, run
-from kframe.snapshot import generate, write_snapshot
+from benchmarks.clusters import generated
+from benchmarks.limits.processes import run
 from kframe.snapshot.content import Mode
 
 SIZES = (200_000, 600_000)
@@ -26,7 +26,7 @@ def test_memory_per_partition_is_small(mode: Mode, bytes_max: int, tmp_path: Pat
     peaks = []
     for partitions in SIZES:
         source = tmp_path / str(partitions)
-        write_snapshot(in_mode(generate(partitions, 50), mode), source)
+        generated(source, partitions, 50, mode)
         command = [sys.executable, "-m", "kframe.cli", "whatif", "fail", str(source), "--brokers", "1"]
         peaks.append(min(run(command)["peak_bytes"] for _ in range(2)))
     assert 53 < (peaks[1] - peaks[0]) / (SIZES[1] - SIZES[0]) < bytes_max
