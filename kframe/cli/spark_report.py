@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from kframe.cli.numbers import limit_of
 from kframe.cli.output import OutputTable, output_option, rows_document
+from kframe.cli.progress import progress
 from kframe.cli.report import check_page, force_option, report_option, write_page
 from kframe.cli.spark_fleet import LeftOutClusters
-from kframe.cli.spark_session import SparkSettings, spark_options
 from kframe.cli.studies import PATH
 
 #: The keys of ``kframe.spark.report.REPORTS``.
 BY: Final = ("cluster", "broker", "rack", "topic")
+#: Rows that are made Python objects at a time.
+_BATCH: Final = 10_000
 #: Columns that appear only in wide tables and data.
 _WIDE: Final = frozenset(
     {
@@ -48,7 +50,6 @@ _WIDE: Final = frozenset(
 )
 @report_option
 @force_option
-@spark_options
 @output_option
 def report(
     folder: str,
@@ -57,7 +58,6 @@ def report(
     plot: Path | None,
     page: Path | None,
     force: bool,
-    spark: SparkSettings,
     output: str,
 ) -> None:
     """Sum up the results that kframe spark failover and requests wrote to DIR, the worst first.
@@ -73,23 +73,25 @@ def report(
     check_page(page, force=force)
     if plot is not None:
         check_file(plot, PICTURES, force=force)
-        new_figure(1, 1)  # Report a missing matplotlib before Spark starts.
-    session = spark.session()
-    played, grouping = written(session, folder), REPORTS[by]
-    ordered, table = grouping.ordered(played), output in ("table", "wide")
-    rows = (row.asDict() for row in (ordered.limit(limit + 1) if table else ordered).toLocalIterator())
-    listed = islice(rows, limit) if table else rows
-    left_out = LeftOutClusters(grouping.left_out(played))
+        new_figure(1, 1)  # Report a missing matplotlib before the results are read.
+    played, chosen = written(folder), REPORTS[by]
+    with progress("summing up") as tick:
+        rows = chosen.rows(played, tick)
+    listed = rows[:limit] if output in ("table", "wide") else rows
+    left_out = LeftOutClusters(chosen.left_out(played, rows))
     schema = f"kframe.spark-report-{by}/v1"
-    with rows_document(OutputTable(schema, grouping.table.schema.names, listed, _WIDE), output) as document:
+    with rows_document(OutputTable(schema, rows.schema.names, _records(listed), _WIDE), output) as document:
         document["left_out"] = left_out.parts()
-    if next(rows, None) is not None:
+    if len(listed) < len(rows):
         click.echo("and more: --limit shows them", err=True)
     left_out.report()
     if plot is not None:
-        worst = REPORTS["cluster"].ordered(played).limit(limit).toLocalIterator()
-        write_plot([row.asDict() for row in worst], plot)
+        write_plot(REPORTS["cluster"].rows(played)[:limit].to_pylist(), plot)
     if page is not None:
-        worst_rows = [row.asDict() for row in ordered.limit(limit).toLocalIterator()]
-        content = page_of(by, folder, worst_rows, ordered.count(), left_out.parts())
-        write_page(page, page_document(content))
+        write_page(page, page_document(page_of(by, folder, rows[:limit].to_pylist(), len(rows), left_out.parts())))
+
+
+def _records(rows: Any) -> Iterator[dict[str, Any]]:
+    """The rows of an Arrow table. Holds those of one batch at a time."""
+    for batch in rows.to_batches(max_chunksize=_BATCH):
+        yield from batch.to_pylist()

@@ -1,7 +1,7 @@
-"""Outcomes of scenarios in a fleet, summed by cluster, broker, rack and topic, as frames.
+"""Outcomes of scenarios in a fleet, summed by cluster, broker, rack and topic.
 
-The tables come from ``kframe.spark.whatif``, or from files by ``written``. Numbers are of partitions unless a column
-says otherwise, null where they are not known.
+One process reads what ``kframe spark failover`` and ``requests`` have written, scenario by scenario, and holds the
+sums. Numbers are of partitions unless a column says otherwise, null where they are not known.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import asdict
 
 from kframe.errors import InputError
 from kframe.pages.figures import new_figure
 from kframe.pages.parts import BarsPart, FactsPart, Heading, PageContent, Part, TablePart
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.spark.marks import Marks, pair_of_part
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, REQUESTS, SHARED
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, LOADS, REQUESTS, SHARED
 from kframe.spark.row_types import ClusterReportRow, LeftOutCluster, TopicReportRow
-from kframe.spark.schema import LONG, TEXT, FleetTable, columns_of
+from kframe.spark.schema import LONG, TEXT, FleetTable, columns_of, with_columns_of
 from kframe.whatif.files import write_figure
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
+_KEY: Final = ("cluster", "scenario")
 _SENT: Final = ("requests", "entries", "bytes")
 
 #: A row for each cluster and scenario: its impact, the health afterwards, and the leader skew before and after.
@@ -53,29 +53,45 @@ _BAR: Final = 0.4
 _LABEL: Final = 28
 
 
+#: A sum is null if a summand is.
+_OF_ALL: Final = pc.ScalarAggregateOptions(skip_nulls=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedScenario:
+    """A scenario on a cluster, as it was played. Its tables are read as often as they are named."""
+
+    store: Marks
+    part: Path
+    requests_store: Marks | None
+    """None if its requests were not computed."""
+
+    def rows(self, table: FleetTable) -> pa.Table:
+        """Rows of a table of FAILOVER. Raises SnapshotError."""
+        return self.store.rows(table, self.part)
+
+    def requests(self) -> pa.Table | None:
+        """Rows of REQUESTS; None if they were not computed. Raises SnapshotError."""
+        return None if self.requests_store is None else self.requests_store.rows(REQUESTS, self.part)
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The tables of a played fleet; ``requests`` is None if they were not computed."""
+    """A played fleet, and the clusters and scenarios of it that could not be played."""
 
-    changes: DataFrame
-    broker_counts: DataFrame
-    conditions: DataFrame
-    impacts: DataFrame
-    requests: DataFrame | None = None
-    clusters: frozenset[str] = frozenset()
-    """The clusters that are played, if the tables were read from files."""
-    left_out: tuple[LeftOutCluster, ...] = ()
-    """Other clusters of the fleet, and scenarios that could not be played."""
+    scenarios: tuple[PlayedScenario, ...]
+    clusters: frozenset[str]
+    left_out: tuple[LeftOutCluster, ...]
 
 
-def written(session: SparkSession, path: str) -> Played:
-    """The tables that ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if none."""
+def written(path: str) -> Played:
+    """What ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if nothing."""
     store, requests_store = Marks(path, IMPACTS.name), Marks(path, REQUESTS.name)
-    parts, requests_parts = store.parts(2), requests_store.parts(2)
+    parts = store.parts(2)
     if not parts and not store.left_out():
         expected = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
-    requests = requests_store.read(session, REQUESTS, requests_parts) if requests_parts else None
+    requested = set(requests_store.parts(2))
     played = set(map(pair_of_part, parts))
     clusters = frozenset(cluster for cluster, _ in played)
     left_out = tuple(
@@ -83,100 +99,100 @@ def written(session: SparkSession, path: str) -> Played:
         for part in store.left_out()
         if (part.cluster not in clusters if part.scenario is None else (part.cluster, part.scenario) not in played)
     )
-    changes, broker_counts, conditions, impacts = (
-        store.read(session, table, parts) for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS)
-    )
-    return Played(changes, broker_counts, conditions, impacts, requests, clusters, left_out)
+    scenarios = (PlayedScenario(store, part, requests_store if part in requested else None) for part in parts)
+    return Played(tuple(scenarios), clusters, left_out)
 
 
-def total(name: str) -> Column:
-    """The sum of a column. Null if any of it is."""
-    from pyspark.sql import functions as f
-
-    return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
-
-
-def by_cluster(played: Played) -> DataFrame:
-    """Rows of BY_CLUSTER."""
-    from pyspark.sql import functions as f
-
-    key = ["cluster", "scenario"]
-    last = f.max_by(f.struct("partitions", *CONDITION_NAMES), "step").alias("last")
-    after = played.conditions.groupBy(*key).agg(last).select(*key, "last.*")
-
-    def skew(when: str) -> Column:
-        loads = f.when(f.col(f"registered_{when}"), f.col(f"leaders_{when}"))
-        return f.try_divide(f.max(loads), f.avg(loads)).alias(f"leader_skew_{when}")
-
-    skews = played.broker_counts.groupBy(*key).agg(skew("before"), skew("after"))
-    impacts = played.impacts.drop(*(name for name in CONDITION_NAMES if name in IMPACT_COUNTS))
-    return impacts.join(after, key, "left").join(skews, key, "left").select(*BY_CLUSTER.schema.names)
+def by_cluster(played: PlayedScenario) -> pa.Table:
+    """The row of BY_CLUSTER."""
+    brokers = played.rows(BROKER_COUNTS).to_pylist()
+    steps: list[dict[str, Any]] = played.rows(CONDITIONS).to_pylist()
+    after = max(steps, key=lambda row: row["step"], default={})
+    conditions = {name: after.get(name) for name in ("partitions", *CONDITION_NAMES)}
+    skews = {f"leader_skew_{when}": _leader_skew(brokers, when) for when in ("before", "after")}
+    rows = [row | conditions | skews for row in played.rows(IMPACTS).to_pylist()]
+    return pa.Table.from_pylist(rows, BY_CLUSTER.schema)
 
 
-def by_broker(played: Played) -> DataFrame:
+def _leader_skew(brokers: Sequence[Mapping[str, Any]], when: str) -> float | None:
+    """The largest number of leaders of a registered broker by the mean; None without leaders."""
+    loads = [row[f"leaders_{when}"] for row in brokers if row[f"registered_{when}"]]
+    known = [load for load in loads if load is not None]
+    return max(known) / (total / len(known)) if (total := sum(known)) else None
+
+
+def by_broker(played: PlayedScenario) -> pa.Table:
     """Rows of BY_BROKER."""
-    from pyspark.sql import functions as f
+    brokers, requests = played.rows(BROKER_COUNTS), played.requests()
+    if requests is None:
+        return with_columns_of(BY_BROKER.schema, brokers)
+    sums = requests.group_by("broker_id").aggregate([(name, "sum", _OF_ALL) for name in _SENT])
+    sent = sums.rename_columns({f"{name}_sum": name for name in _SENT}).append_column(
+        "sent", pa.repeat(True, len(sums))
+    )
+    joined = brokers.join(sent, "broker_id")
+    for name in _SENT:  # A broker without requests has no row among them.
+        counts = pc.if_else(joined["sent"].is_valid(), joined[name], pa.scalar(0, LONG))
+        joined = joined.set_column(joined.schema.get_field_index(name), name, counts)
+    return with_columns_of(BY_BROKER.schema, joined)
 
-    if played.requests is None:
-        nothing = {name: f.lit(None).cast("bigint") for name in _SENT}
-        return played.broker_counts.withColumns(nothing).select(*BY_BROKER.schema.names)
-    key = ["cluster", "scenario"]
-    sent = played.requests.groupBy(*key, "broker_id").agg(*(total(name) for name in _SENT), f.lit(True).alias("some"))
-    known = played.requests.select(*key).distinct().withColumn("known", f.lit(True))
-    joined = played.broker_counts.join(known, key, "left").join(sent, [*key, "broker_id"], "left")
-    none = f.col("known") & f.col("some").isNull()
-    counts = {name: f.when(none, f.lit(0)).otherwise(f.col(name)).cast("bigint") for name in _SENT}
-    return joined.withColumns(counts).select(*BY_BROKER.schema.names)
 
-
-def by_rack(played: Played) -> DataFrame:
+def by_rack(played: PlayedScenario) -> pa.Table:
     """Rows of BY_RACK."""
-    from pyspark.sql import functions as f
-
-    registered = (
-        f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}") for when in ("before", "after")
-    )
-    grouped = by_broker(played).groupBy("cluster", "scenario", "rack")
-    return grouped.agg(*registered, *(total(name) for name in (*LOADS, *_SENT))).select(*BY_RACK.schema.names)
-
-
-def by_topic(played: Played) -> DataFrame:
-    """Rows of BY_TOPIC."""
-    from pyspark.sql import functions as f
-
-    led = (f.col("leader_before") >= 0) & (f.col("leader_after") >= 0)
-    counts = {
-        "changed": f.lit(True),
-        "leaders_moved": led & (f.col("leader_before") != f.col("leader_after")),
-        **{name: f.col(name) for name in ("went_offline", "came_online", "unclean")},
+    sums = {
+        **{f"registered_{when}": (f"brokers_{when}", None) for when in ("before", "after")},
+        **{name: (name, _OF_ALL) for name in (*LOADS, *_SENT)},
     }
-    grouped = played.changes.groupBy("cluster", "scenario", "topic")
-    return grouped.agg(*(f.count_if(condition).alias(name) for name, condition in counts.items())).select(
-        *BY_TOPIC.schema.names
+    aggregates = [(name, "sum", options) for name, (_, options) in sums.items()]
+    racks = by_broker(played).group_by([*_KEY, "rack"]).aggregate(aggregates)
+    return with_columns_of(
+        BY_RACK.schema, racks.rename_columns({f"{name}_sum": new for name, (new, _) in sums.items()})
     )
+
+
+def by_topic(played: PlayedScenario) -> pa.Table:
+    """Rows of BY_TOPIC."""
+    changes = played.rows(CHANGES)
+    before, after = changes["leader_before"], changes["leader_after"]
+    led = pc.and_(pc.greater_equal(before, 0), pc.greater_equal(after, 0))
+    counted = {
+        "changed": pa.repeat(True, len(changes)),
+        "leaders_moved": pc.and_(led, pc.not_equal(before, after)),
+        **{name: changes[name] for name in ("went_offline", "came_online", "unclean")},
+    }
+    table = pa.table(
+        {name: changes[name] for name in (*_KEY, "topic")}
+        | {name: pc.cast(pc.fill_null(marks, False), LONG) for name, marks in counted.items()}
+    )
+    sums = table.group_by([*_KEY, "topic"]).aggregate([(name, "sum") for name in counted])
+    return with_columns_of(BY_TOPIC.schema, sums.rename_columns({f"{name}_sum": name for name in counted}))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One way to sum up: how it is made, its table, and columns of which more is worse, what counts most first."""
+    """One way to sum up: how a scenario is summed up, the table, and columns of which more is worse, what counts most
+    first."""
 
-    make: Callable[[Played], DataFrame]
+    of_scenario: Callable[[PlayedScenario], pa.Table]
     table: FleetTable
     worst: tuple[str, ...]
     why_none: str
     """Why a cluster that is played has no row."""
 
-    def ordered(self, played: Played) -> DataFrame:
-        """All rows, the worst first. Ties by the table's key."""
-        from pyspark.sql import functions as f
+    def rows(self, played: Played, progress: Progress = ignore_progress) -> pa.Table:
+        """All rows, the worst first, then by the table's key. Nulls are last. Raises SnapshotError for a file that
+        cannot be read."""
+        parts = [self.table.schema.empty_table()]
+        for done, scenario in enumerate(played.scenarios):
+            progress(done, len(played.scenarios))
+            parts.append(self.of_scenario(scenario))
+        order = [*((name, "descending") for name in self.worst), *((name, "ascending") for name in self.table.key)]
+        return pa.concat_tables(parts).sort_by(order)
 
-        worst = (f.col(column).desc_nulls_last() for column in self.worst)
-        return self.make(played).orderBy(*worst, *self.table.key)
-
-    def left_out(self, played: Played) -> list[LeftOutCluster]:
-        """Clusters and scenarios without a row. A Spark job finds the clusters that have rows."""
-        listed = set(self.make(played).select("cluster").distinct().toArrow()["cluster"].to_pylist())
-        return [*played.left_out, *(LeftOutCluster(name, None, self.why_none) for name in played.clusters - listed)]
+    def left_out(self, played: Played, rows: pa.Table) -> list[LeftOutCluster]:
+        """Clusters and scenarios without any of the ``rows``."""
+        without = played.clusters - set(pc.unique(rows["cluster"]).to_pylist())
+        return [*played.left_out, *(LeftOutCluster(name, None, self.why_none) for name in without)]
 
 
 REPORTS: Final = {

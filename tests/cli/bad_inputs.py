@@ -389,7 +389,7 @@ _SINGLE: Final = (
     BadInput("plan generate SNAPSHOT --rebalance --broker-cap 4 --broker-cap 5", 2, "a value for all twice"),
     BadInput("plan generate SNAPSHOT --rebalance --broker-cap 1-3=4,2=5", 2, "broker 2 twice"),
     BadInput("plan generate SNAPSHOT --rebalance --capacity 1=4,1=5", 2, "1 twice"),
-    BadInput("spark report FOLDER --conf a=1 --conf a=2", 2, "a twice"),
+    BadInput("spark validate FOLDER --conf a=1 --conf a=2", 2, "a twice"),
     BadInput("reassign start t-0=3,4 t-0=1,2 ADMIN", 2, "TOPIC-PARTITION=ID,ID...: found t-0 twice, expected each"),
     BadInput("reassign start t=3 ADMIN", 2, "TOPIC-PARTITION=ID,ID...: found 't', expected a partition written"),
     BadInput("reassign start t-0=x ADMIN", 2, "'t-0=x': expected TOPIC-PARTITION=ID,ID..."),
@@ -547,7 +547,6 @@ _SINGLE: Final = (
         for verb in (
             "failover FOLDER --brokers 1",
             "ingest SNAPSHOT --out NEW",
-            "report FOLDER",
             "requests FOLDER --brokers 1",
             "sweep FOLDER",
             "validate FOLDER",

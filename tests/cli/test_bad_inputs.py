@@ -101,13 +101,13 @@ EXTRAS: Final = (
     ("whatif sweep SNAPSHOT --out OUT", "pyarrow"),
     ("whatif sweep SNAPSHOT --plot OUT.svg", "matplotlib"),
     ("spark report FOLDER --plot OUT.svg", "matplotlib"),
+    ("spark report FOLDER", "pyarrow"),
     *(
         (f"spark {verb}", module)
         for module in ("pyspark", "pyarrow")
         for verb in (
             "failover FOLDER --brokers 1",
             "ingest SNAPSHOT --out OUT",
-            "report FOLDER",
             "requests FOLDER --brokers 1",
             "sweep FOLDER",
             "validate FOLDER",
