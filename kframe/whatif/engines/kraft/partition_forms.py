@@ -47,8 +47,9 @@ class PartitionForms:
         number, replicas = np.empty(len(rows), np.int64), np.empty((width, len(rows)), np.int32)
         for begin in range(0, len(rows), _BLOCK):
             block = slice(begin, begin + _BLOCK)
-            replicas[:, block] = _padded(context.metadata.partitions.lists("replica", rows[block]), width)
-            number[block] = _compare(context, rows[block], first, replicas[:, block])
+            lists = context.metadata.partitions.lists("replica", rows[block])
+            replicas[:, block] = _padded(lists, width)
+            number[block] = _compare(context, rows[block], first, lists, replicas[:, block])
         has_form = number != NO_FORM
         number[has_form] = np.unique(number[has_form], return_inverse=True)[1]
         return PartitionForms(context, int(rows[0]) if len(rows) else 0, number, replicas, first)
@@ -96,10 +97,10 @@ class PartitionForms:
         return key
 
 
-def _compare(context: KraftContext, rows: Int32, first: Int32, replicas: Int32) -> Int64:
-    """(n,) equal numbers for rows of the same form, or NO_FORM. ``replicas`` (w, n) of these rows."""
+def _compare(context: KraftContext, rows: Int32, first: Int32, lists: Ragged, replicas: Int32) -> Int64:
+    """(n,) equal numbers for rows of the same form, or NO_FORM. ``lists`` are their replicas, ``replicas`` (w, n) the
+    same padded."""
     p, width = context.metadata.partitions, len(replicas)
-    lists = p.lists("replica", rows)
     regular = (lists.counts <= width) & ~lists.any(repeated(lists)) & (first[p.topic[rows]] == NO_ROW)
     regular &= (p.adding_count[rows] == 0) & (p.removing_count[rows] == 0) & (p.last_known_elr_count[rows] <= 1)
     leader, active = p.leaders_of(rows), context.metadata.brokers.active

@@ -146,17 +146,13 @@ def count_changes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counter:
-    """Counts failures in the ``rows`` from ``start`` on. ``up`` (u,): broker indexes by rank. ``rank`` (b + 1,): by
-    broker index, -1 for brokers that are not up and for NO_LEADER. Members are the brokers whose failure may concern a
-    partition and that are up, by partition and rank: ``member`` has their ranks, ``owner`` their rows. ``first`` (t,)
-    as of ``first_partitions``.
+    """Counts failures in the ``rows``, which have these ``forms``. ``up`` (u,): broker indexes by rank. ``rank``
+    (b + 1,): by broker index, -1 for brokers that are not up and for NO_LEADER. Members are the brokers whose failure
+    may concern a partition and that are up, by partition and rank: ``member`` has their ranks, ``owner`` their rows.
     """
 
-    context: KraftContext
     targets: FailureTargets
     rows: Int32
-    start: int
-    first: Int32
     up: Int32
     rank: Int32
     owner: Int32
@@ -178,11 +174,8 @@ class _Counter:
         played = slice(None) if plays_single else slice(0)
         forms = PartitionForms.of(context, rows, first)
         return _Counter(
-            context,
             targets,
             rows,
-            int(rows[0]) if len(rows) else 0,
-            first,
             up,
             rank,
             owner,
@@ -198,7 +191,7 @@ class _Counter:
 
     def before_of(self, rows: Int32) -> CaseResults:
         """The states of these rows without a failure."""
-        return self.before.take(rows - self.start)
+        return self.before.take(rows - self.forms.start)
 
     def changes(
         self, failure: NDArray[Any], failures: int, results: CaseResults, before: CaseResults
@@ -216,10 +209,10 @@ class _Counter:
         (m, u). The latter follow the former among the members of a partition."""
         size, order = len(self.up), np.argsort(self.member, kind="stable")
         bounds = np.searchsorted(self.member[order], np.arange(size + 1))
-        offsets = offsets_of(np.bincount(self.owner - self.start, minlength=len(self.rows)))
+        offsets = offsets_of(np.bincount(self.owner - self.forms.start, minlength=len(self.rows)))
         for low in range(size - 1):
             members = order[bounds[low] : bounds[low + 1]]
-            later = offsets[self.owner[members] - self.start + 1] - members - 1
+            later = offsets[self.owner[members] - self.forms.start + 1] - members - 1
             earlier, other = np.repeat(members, later), ragged_positions(members + 1, later)
             rows, high = self.owner[earlier], self.member[other]
             failing_brokers = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
@@ -254,7 +247,7 @@ class _Counter:
 
     def directories(self, brokers: tuple[Int64, Int64]) -> tuple[Int64, Int64]:
         """The changes by each log directory. A broker without another one stops: the changes of ``brokers``."""
-        metadata, owners, stops = self.context.metadata, self.targets.owners, self.targets.stops
+        metadata, owners, stops = self.forms.context.metadata, self.targets.owners, self.targets.stops
         indexes = np.array(metadata.directories.indexes_of(self.targets.directories), np.int32)
         number = np.full(len(metadata.directories), -1, np.int32)
         number[indexes] = np.arange(len(indexes), dtype=np.int32)
@@ -271,9 +264,9 @@ class _Counter:
     def _directory_slots(self) -> tuple[Int32, Int32]:
         """Rows, and the directories whose failure may affect them. Those of a partition in ``first`` affect its whole
         topic."""
-        p = self.context.metadata.partitions
-        bounded = self.rows[self.first[p.topic[self.rows]] != NO_ROW]
-        lists, first_lists = p.lists("directory", self.rows), p.lists("directory", self.first[p.topic[bounded]])
+        p, first = self.forms.context.metadata.partitions, self.forms.first
+        bounded = self.rows[first[p.topic[self.rows]] != NO_ROW]
+        lists, first_lists = p.lists("directory", self.rows), p.lists("directory", first[p.topic[bounded]])
         owners = np.concatenate([self.rows[lists.owners], bounded[first_lists.owners]])
         return owners, np.concatenate([lists.values, first_lists.values])
 
