@@ -98,9 +98,9 @@ class Ragged:
 
     def take(self, chosen: NDArray[Any]) -> Ragged:
         """The lists numbered ``chosen``, in that order."""
-        counts = self.counts[chosen]
-        offsets = offsets_of(counts)
-        return Ragged(offsets, self.values[ragged_positions(self.offsets[:-1][chosen], counts)])
+        starts = self.offsets[:-1][chosen]
+        counts = self.offsets[1:][chosen] - starts
+        return Ragged(offsets_of(counts), self.values[ragged_positions(starts, counts)])
 
     def select(self, chosen: Bool) -> Ragged:
         """The lists that a mask selects."""
