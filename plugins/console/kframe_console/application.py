@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from starlette.applications import Starlette
@@ -13,8 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from kframe.plugin import InputError, KframeError, ParameterError
 from kframe_console.jobs.computations import Computations, Overloaded
@@ -35,6 +33,7 @@ from kframe_console.sources.reading import ClusterSource
 from kframe_console.sources.state_changes import StateChangeLog
 from kframe_console.tables.cache import ResultCache
 from kframe_console.web.actions import Forbidden, action_body, perform
+from kframe_console.web.assets import assets_route
 from kframe_console.web.jobs import JOB_PATH, ended, job_endpoint, progress_page
 from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
 from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
@@ -49,7 +48,6 @@ from kframe_console.web.responses import (
     page_response,
 )
 
-STATIC: Final = Path(__file__).parent / "static"
 #: The status of each refusal.
 _STATUS: Final[Mapping[type[KframeError], int]] = {
     InputError: 400,
@@ -134,7 +132,7 @@ def application(
             Route("/openapi.json", describe, methods=["GET"]),
             Route(JOB_PATH, job_endpoint(jobs, console.tokens), methods=["GET", "POST"], name="job"),
             *([] if oidc is None else oidc.routes()),
-            Mount("/static", StaticFiles(directory=STATIC), name="static"),
+            assets_route(),
         ],
         middleware=[Middleware(Protection, settings=settings), Middleware(Login, policy=login or LoginPolicy())],
         exception_handlers={HTTPException: _http_error, KframeError: _kframe_error},

@@ -24,7 +24,7 @@ from kframe.plugin.commands import (
 from kframe.plugin.fleet import is_fleet
 from kframe.plugin.live import ClusterHistory, GroupedCluster
 from kframe.plugin.snapshot import open_history
-from kframe_console.allocator import return_large_arrays
+from kframe_console.allocator import exempt_present_objects, return_large_arrays
 from kframe_console.application import application
 from kframe_console.launch import (
     LaunchOptions,
@@ -70,7 +70,7 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
     return_large_arrays()
     with closing(AuditLog(options.audit_log)) as audit:
         shown = _shown(source, reading, options, plugins)
-        sizes = _sizes(shown.source, options.weights, has_source=source is not None)
+        _check_cluster_options(shown.source, options, has_source=source is not None)
         app = application(
             shown.source,
             settings_of(options, address),
@@ -78,11 +78,12 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
             oidc_login,
             audit,
             shown.pages,
-            sizes,
+            _sizes(shown.source, options.weights, has_source=source is not None),
             executions_of(options, source, plugins),
             shown.controllers,
-            _state_changes(shown.source, options, has_source=source is not None),
+            StateChangeLog(options.state_change_log) if options.state_change_log else None,
         )
+        exempt_present_objects()
         listener = listening_socket(address.host, address.port)
         url = url_of(options, address.host, listener.getsockname()[1])
         click.echo(f"kframe console of {shown.source.name}: {url} (Ctrl-C ends it)")
@@ -91,26 +92,24 @@ def start(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins
         serve(app, listener, options.tls)
 
 
+def _check_cluster_options(shown: ClusterSource, options: LaunchOptions, *, has_source: bool) -> None:
+    """Raises UsageError for a file that belongs to one cluster if another source is shown."""
+    is_fleet_shown = isinstance(shown, FleetSource)
+    if options.weights is not None and is_fleet_shown:
+        raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
+    if options.state_change_log is not None and (is_fleet_shown or not has_source):
+        raise click.UsageError("found --state-change-log, which is of one cluster, expected SOURCE of one cluster")
+
+
 def _sizes(shown: ClusterSource, weights: Any, *, has_source: bool) -> Sizes:
     """The sizes in a file, or those that brokers list. Refuses an unusable file now, not by the first plan: raises
-    InputError, and UsageError for one of a fleet."""
+    InputError."""
     if weights is None:
         return shown.sizes if isinstance(shown, LiveSource) else no_sizes
-    if isinstance(shown, FleetSource):
-        raise click.UsageError("found --weights, which has the sizes of one cluster, expected none for a fleet")
     sizes = FileSizes(weights)
     if has_source:
         sizes(shown.reading("").snapshot)
     return sizes
-
-
-def _state_changes(shown: ClusterSource, options: LaunchOptions, *, has_source: bool) -> StateChangeLog | None:
-    """The log that the user named. Raises UsageError unless there is one cluster to which it belongs."""
-    if options.state_change_log is None:
-        return None
-    if not has_source or isinstance(shown, FleetSource):
-        raise click.UsageError("found --state-change-log, which is of one cluster, expected SOURCE of one cluster")
-    return StateChangeLog(options.state_change_log)
 
 
 def _shown(source: Any, reading: SnapshotReading, options: LaunchOptions, plugins: PluginSettings) -> _Shown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kframe_console.pages.page import ConsolePage, TablePage
 from kframe_console.routes import PAGES
+from kframe_console.tables.query import COUNT_DEFAULT
+from kframe_console.web.assets import ASSETS
 from starlette.testclient import TestClient
 
 from kframe.plugin import InputError
@@ -93,7 +96,7 @@ def test_bad_parameters_are_refused_by_name(
 
 
 def test_refusals_in_a_browser_are_pages(client: TestClient) -> None:
-    for path, status in {"/partitions?leader=<script>": 400, "/nowhere": 404, "/static/nothing.js": 404}.items():
+    for path, status in {"/partitions?leader=<script>": 400, "/nowhere": 404, f"{ASSETS}/nothing.js": 404}.items():
         response = client.get(path, headers={"accept": "text/html"})
         assert response.status_code == status
         assert response.headers["content-type"].startswith("text/html")
@@ -102,11 +105,34 @@ def test_refusals_in_a_browser_are_pages(client: TestClient) -> None:
 
 
 def test_every_response_is_protected(client: TestClient) -> None:
-    for path in ("/partitions", "/partitions?format=json", "/static/table.js", "/nowhere"):
+    for path in ("/partitions", "/partitions?format=json", f"{ASSETS}/table.js", "/nowhere"):
         headers = client.get(path).headers
         assert "script-src 'self'" in headers["content-security-policy"]
         assert "unsafe-inline" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_browsers_keep_scripts_until_they_change(client: TestClient) -> None:
+    page = client.get("/partitions")
+    assert page.headers["cache-control"] == "no-store"
+    scripts = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+    assert f"{ASSETS}/table.js" in scripts
+    for path in scripts:
+        assert client.get(path).headers["cache-control"] == "private, max-age=31536000, immutable", path
+    missing = client.get(f"{ASSETS}/nothing.js")
+    assert (missing.status_code, missing.headers["cache-control"]) == (404, "no-store")
+
+
+@pytest.mark.parametrize("path", ["/partitions", "/topics", "/brokers"])
+@pytest.mark.parametrize("query", [{}, {"sort": "-replicas"}, {"replicas": ">77"}])
+def test_page_of_a_table_has_its_first_rows(client: TestClient, path: str, query: dict[str, str]) -> None:
+    page, window = client.get(path, params=query), client.get(path, params={**query, "format": "json"}).json()
+    if page.status_code != 200:
+        assert window["error"]
+        return
+    rows = re.search(r'<script type="application/json" id="first-rows">(.*?)</script>', page.text, re.DOTALL)
+    assert rows is not None
+    assert json.loads(rows[1]) | {"schema": window["schema"]} == window | {"count": COUNT_DEFAULT}
 
 
 @pytest.mark.parametrize(

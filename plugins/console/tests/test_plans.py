@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from kframe_console.application import STATIC
 from kframe_console.command import example
 from kframe_console.jobs.jobs import Jobs
 from kframe_console.pages.plans import field_groups
 from kframe_console.plans.session import GOALS, LIMITS, PlanLink, Plans, no_sizes
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.saved import SavedSource
+from kframe_console.web.assets import STATIC
 
 from kframe.plugin.plans import plan, plan_lines, report_document, resolve_plan
 from kframe.plugin.snapshot import Snapshot, read_snapshot

@@ -21,6 +21,7 @@ from kframe_console.security.login import LoginPolicy
 from kframe_console.security.sessions import FAILURES_MAX, IDLE_S, PENDING_MAX, PENDING_S, TOTAL_S, Failures, Sessions
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.saved import SavedSource
+from kframe_console.web.assets import ASSETS
 from msgspec import Meta, Struct
 from starlette.testclient import TestClient
 
@@ -116,7 +117,7 @@ def test_login_by_password_or_token(
     open_console: Any, credentials: StoredCredentials, authorization: str | None, status: int
 ) -> None:
     client = open_console(LoginPolicy(credentials))
-    for path in ("/", "/partitions?format=json", "/openapi.json", "/static/table.js", "/nowhere"):
+    for path in ("/", "/partitions?format=json", "/openapi.json", f"{ASSETS}/table.js", "/nowhere"):
         headers = {} if authorization is None else {"authorization": authorization}
         response = client.get(path, headers=headers)
         assert response.status_code == (404 if path == "/nowhere" and status == 200 else status)

@@ -20,10 +20,13 @@ from kframe_console.security.login import LoginPolicy
 from kframe_console.serving import TlsFiles, listening_socket, server
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.saved import SavedSource
+from kframe_console.web.assets import ASSETS
 
 from kframe.plugin import ConfigError
 from kframe.plugin.snapshot import Snapshot
 from verification.console.served import served
+
+ASSET = f"GET {ASSETS}".encode()
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -90,8 +93,8 @@ def port(kraft_snapshot: Snapshot) -> Iterator[int]:
         (b"GET /" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\nConnection: close\r\n\r\n", b"413"),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", b"400"),
-        (b"GET /static/../application.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
-        (b"GET /static/%2e%2e/application.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+        (ASSET + b"/../application.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+        (ASSET + b"/%2e%2e/application.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"GET /topics/%00/0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"GET /topics/%ff/0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"TRACE / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"405"),
@@ -115,7 +118,7 @@ def test_client_that_completes_no_head_is_disconnected(
     kraft_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serving, "HEAD_S", 0.5)
-    whole = b"GET /static/theme.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    whole = ASSET + b"/theme.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with served(application(SavedSource.of(kraft_snapshot))) as port:
         for request_bytes, has_response in ((b"", False), (b"GET / HTTP/1.1\r\nHost: ", False), (whole + b"GET", True)):
             with socket.create_connection(("127.0.0.1", port), timeout=60) as client:

@@ -1,5 +1,5 @@
 // A heat map of each two brokers or racks. The canvas is as large as its view, which scrolls over the extent of all cells.
-import { addKey } from "/static/keys.js";
+import { addKey } from "./keys.js";
 
 const section = document.querySelector("[data-heat]");
 const view = section.querySelector(".heat-view");

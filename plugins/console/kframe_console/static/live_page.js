@@ -1,5 +1,5 @@
 // The curves of the live page, and the buttons and keys of the demo. htmx replaces what is text.
-import { addKey } from "/static/keys.js";
+import { addKey } from "./keys.js";
 
 const SAMPLES_MAX = 1200;
 const COLOURS = ["#3a86b4", "#c9622f", "#5f9440", "#9068b8", "#b48f22", "#3f978d", "#b94f78", "#7b868f"];

@@ -1,5 +1,5 @@
 // Point at brokers, racks and directories: the fields of the form and the boxes of the picture say the same.
-import { addKey } from "/static/keys.js";
+import { addKey } from "./keys.js";
 
 const form = document.querySelector("form.whatif");
 const cluster = document.querySelector(".cluster");

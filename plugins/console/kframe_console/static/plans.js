@@ -1,5 +1,5 @@
 // Keys of the pages about plans.
-import { addKey } from "/static/keys.js";
+import { addKey } from "./keys.js";
 
 const click = (id) => () => document.getElementById(id)?.click();
 if (document.getElementById("remove_brokers")) addKey("n", "go to the form of a new plan", () => document.getElementById("remove_brokers").focus());

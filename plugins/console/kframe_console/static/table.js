@@ -1,6 +1,6 @@
 // A table whose columns stay on the server: regular-table asks for the rows in view, and this fetches them.
-import "/static/vendor/regular-table.js";
-import { addKey } from "/static/keys.js";
+import "./vendor/regular-table.js";
+import { addKey } from "./keys.js";
 
 const BLOCK = 200;
 const grid = document.querySelector("regular-table[data-table]");
@@ -9,7 +9,7 @@ const form = document.querySelector("form.filters");
 const own = grid.hasAttribute("data-query") ? new URLSearchParams(grid.dataset.query) : null;
 
 let query = own ?? new URLSearchParams(location.search);
-let block = { first: -1, count: 0, rows: [], total: 0 };
+let block = JSON.parse(document.getElementById("first-rows").textContent);
 let fetching = null;
 
 const title = ({ name }) => {

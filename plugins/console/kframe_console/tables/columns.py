@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +105,8 @@ class NumericColumn(DataColumn):
 class DecimalColumn(NumericColumn):
     """One number a row, which has at most three decimals; NaN is unknown."""
 
+    arrow_type: ClassVar[Any] = pa.float64()
+
     def values(self, rows: NDArray[Any]) -> list[Any]:
         """See DataColumn."""
         return [None if math.isnan(number) else round(number, 3) for number in self.numbers[rows].tolist()]
@@ -115,20 +117,18 @@ class DecimalColumn(NumericColumn):
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        return pa.array(self.values(rows), pa.float64())
+        return pa.array(self.values(rows), self.arrow_type)
 
 
 @dataclass(frozen=True, eq=False)
 class CountColumn(DecimalColumn):
     """One whole number a row; NaN is unknown."""
 
+    arrow_type: ClassVar[Any] = pa.int64()
+
     def values(self, rows: NDArray[Any]) -> list[Any]:
         """See DataColumn."""
         return [None if math.isnan(number) else int(number) for number in self.numbers[rows].tolist()]
-
-    def arrow_column(self, rows: NDArray[Any]) -> Any:
-        """See DataColumn."""
-        return pa.array(self.values(rows), pa.int64())
 
 
 @dataclass(frozen=True, eq=False)

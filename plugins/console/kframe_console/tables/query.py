@@ -18,7 +18,7 @@ RESERVED: Final = (SORT, FIRST, COUNT)
 COUNT_MAX: Final = 1_000
 SORT_KEYS_MAX: Final = 4
 FILTER_CHARACTERS_MAX: Final = 1_000
-_COUNT_DEFAULT: Final = 100
+COUNT_DEFAULT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TableQuery:
     sort: tuple[tuple[str, bool], ...] = ()
     filters: tuple[tuple[str, str], ...] = ()
     first: int = 0
-    count: int = _COUNT_DEFAULT
+    count: int = COUNT_DEFAULT
 
 
 def table_query(parameters: Mapping[str, str], columns: Sequence[str]) -> TableQuery:
@@ -50,7 +50,7 @@ def table_query(parameters: Mapping[str, str], columns: Sequence[str]) -> TableQ
         _sort_keys(parameters.get(SORT, ""), columns),
         tuple(sorted(filters)),
         _number(FIRST, parameters.get(FIRST), 0, 2**31 - 1),
-        _number(COUNT, parameters.get(COUNT), _COUNT_DEFAULT, COUNT_MAX),
+        _number(COUNT, parameters.get(COUNT), COUNT_DEFAULT, COUNT_MAX),
     )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from kframe.plugin import InputError, Int32, ParameterError, duration_text
@@ -30,8 +31,9 @@ from kframe_console.pages.page import (
 from kframe_console.security.identities import LOCAL, Identity
 from kframe_console.sources.logged import time_of
 from kframe_console.sources.reading import NO_CLUSTER
-from kframe_console.tables.query import RESERVED, SORT, TableQuery, table_query
+from kframe_console.tables.query import COUNT_DEFAULT, RESERVED, SORT, TableQuery, table_query
 from kframe_console.tables.table import ColumnTable
+from kframe_console.web.assets import ASSETS
 from kframe_console.web.formats import csv_blocks, parquet_blocks
 from kframe_console.web.parameters import AT, FORMAT, typed_parameters
 
@@ -168,7 +170,8 @@ def _shown_table(
     rows = table.rows(query, context.rows)
     further = {} if page.links_of is None else page.links_of(context, chosen)
     links = {**page.links, **further}
-    shown = ShownTable(page, table.columns, query, len(rows), table.count, view, own, links, is_part)
+    window = TableWindow(len(rows), 0, list(table.records(rows[:COUNT_DEFAULT])))
+    shown = ShownTable(page, table.columns, query, window, table.count, view, own, links, is_part)
     return table, rows, shown
 
 
@@ -179,7 +182,8 @@ class ShownTable:
     page: TablePage
     columns: Mapping[str, Any]
     query: TableQuery
-    total: int
+    window: TableWindow[Any]
+    """The first rows that match."""
     count: int
     view: View
     own: Mapping[str, str]
@@ -218,6 +222,12 @@ class ShownTable:
         description = {"path": self.page.path, "columns": columns, "links": dict(self.links), "reserved": RESERVED}
         return json.dumps(description)
 
+    @property
+    def first_rows(self) -> Markup:
+        """The first rows as JSON for the script, within an element ``script``."""
+        window = {**msgspec.structs.asdict(self.window), "count": COUNT_DEFAULT}
+        return Markup(msgspec.json.encode(window).decode().replace("<", r"\u003c"))
+
 
 def json_response(content: Any, status: int = 200) -> Response:
     """``content`` as JSON."""
@@ -235,6 +245,7 @@ def templates() -> Environment:
     """The templates of the console. They may import ``parts.html`` of kframe."""
     result = environment(PackageLoader("kframe_console"), PLAN_TEMPLATES)
     result.filters["duration"] = duration_text
+    result.globals["assets"] = ASSETS
     return result
 
 

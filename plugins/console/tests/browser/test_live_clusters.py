@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kframe_console.application import STATIC
 from kframe_console.command import REFRESH_S
 from kframe_console.sources.monitor import PERIOD_S
+from kframe_console.web.assets import STATIC
 
 from verification.console.live.__main__ import CLUSTERS
 from verification.console.live.pages import MARKS, watching_console
