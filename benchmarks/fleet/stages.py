@@ -1,10 +1,11 @@
 """Time each stage of a fleet from exec to exit: ``python -m benchmarks.fleet.stages``.
 
-Generates 50 clusters of 200,000 partitions, and runs every stage with ``--out`` on local[1], local[2] and a standalone
-cluster of two workers with one core each. ``engine`` is the time of the same functions in one process on one core
-without Spark, with the same files written. ``start`` is the time of a process that starts a session on that master and
-stops it. A stage should stay within 1.2 times ``engine`` plus ``start``. Sides are measured in turn; seconds are
-elapsed times, the fastest of ``--rounds`` counts.
+Generates 50 clusters of 200,000 partitions, and runs every stage with ``--out``: as users do without options
+(``default``), and by Spark on local[1], local[2] and a standalone cluster of two workers with one core each. ``engine``
+is the time of the same functions in one process on one core without Spark, with the same files written. ``start`` is
+the time of a process that starts a session on that master and stops it; ``default`` is compared with that of the first
+master. A stage should stay within 1.2 times ``engine`` plus ``start``. Sides are measured in turn; seconds are elapsed
+times, the fastest of ``--rounds`` counts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,12 +39,17 @@ from kframe.spark.scenarios import scenario_rows
 from kframe.spark.sources import find_sources
 from kframe.spark.stages import Output, Stage, Unit, play_units
 from kframe.spark.sweeping import SweepStage
+from kframe.spark.tasks import DRIVER_PARTITIONS
 from kframe.spark.validation import ValidateStage
 from tests.spark.processes import standalone_cluster
 
 FAILED: Final = 7
 STANDALONE: Final = "standalone"
+#: Without options of Spark: the command decides whether a session starts.
+DEFAULT: Final = "default"
 TIMES_MAX: Final = 1.2
+#: The first word of ratios, by master.
+_RATIOS: Final = {DEFAULT: "fleet", "local[2]": "spark"}
 HEADINGS: Final = ("stage", "master", "engine s", "start s", "spark s", "times")
 LEGEND: Final = (
     f"Fastest of each. engine: one process on one core, without Spark. times: spark by engine plus start, at most "
@@ -68,7 +74,8 @@ class StageBench:
 
     alone: Callable[[Folders], None]
     arguments: Callable[[Folders], Sequence[object]]
-    needs_session: bool = True
+    by_default: bool = True
+    by_spark: bool = True
 
 
 def _ingest(folders: Folders) -> None:
@@ -116,7 +123,7 @@ def _report(folders: Folders) -> None:
 
 #: ``failover`` and ``requests`` play the failure of one broker in every cluster.
 STAGES: Final[Mapping[str, StageBench]] = {
-    "ingest": StageBench(_ingest, lambda folders: ("ingest", folders.sources, "--out", folders.out)),
+    "ingest": StageBench(_ingest, lambda folders: ("ingest", folders.sources, "--out", folders.out), by_default=False),
     "validate": StageBench(
         partial(_alone, ValidateStage()), lambda folders: ("validate", folders.fleet, "--out", folders.out)
     ),
@@ -133,42 +140,51 @@ STAGES: Final[Mapping[str, StageBench]] = {
         partial(_alone, PlanningStage({"remove_brokers": (FAILED,)})),
         lambda folders: ("plan", folders.fleet, "--remove-brokers", FAILED, "--out", folders.out),
     ),
-    "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json"), needs_session=False),
+    "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json"), by_spark=False),
 }
 
 
 def measure(folders: Folders, names: Sequence[str], masters: Mapping[str, str], rounds: int) -> list[dict[str, Any]]:
     """Seconds of each stage: ``engine``, and by master ``start`` and ``spark``."""
+    options = {master: ("--master", address, "--conf", f"{DRIVER_PARTITIONS}=0") for master, address in masters.items()}
+    ways = {name: [*_ways(STAGES[name], masters)] for name in names}
     start: dict[str, list[float]] = {name: [] for name in masters}
     engine: dict[str, list[float]] = {name: [] for name in names}
-    spark: dict[tuple[str, str], list[float]] = {(name, master): [] for name in names for master in masters}
+    spark: dict[tuple[str, str], list[float]] = {(name, way): [] for name in names for way in ways[name]}
     for _ in range(rounds):
         for master, address in masters.items():
             start[master].append(timed(partial(_start, address))[0])
         for name in names:
             print(name, file=sys.stderr, flush=True)
             engine[name].append(_emptied(folders, partial(STAGES[name].alone, folders)))
-            for master, address in masters.items():
-                command = ("spark", *STAGES[name].arguments(folders))
-                if STAGES[name].needs_session:
-                    command = (*command, "--master", address)
-                spark[name, master].append(_emptied(folders, partial(run_kframe, *command)))
+            for way in ways[name]:
+                command = ("spark", *STAGES[name].arguments(folders), *options.get(way, ()))
+                spark[name, way].append(_emptied(folders, partial(run_kframe, *command)))
+    starts = start | {DEFAULT: next(iter(start.values()))}
     return [
         {
             "stage": name,
             "engine": engine[name],
             "masters": [
                 {
-                    "master": master,
-                    "start": start[master],
-                    "spark": spark[name, master],
-                    "times": min(spark[name, master]) / (min(engine[name]) + min(start[master])),
+                    "master": way,
+                    "start": starts[way],
+                    "spark": spark[name, way],
+                    "times": min(spark[name, way]) / (min(engine[name]) + min(starts[way])),
                 }
-                for master in masters
+                for way in ways[name]
             ],
         }
         for name in names
     ]
+
+
+def _ways(stage: StageBench, masters: Iterable[str]) -> Iterator[str]:
+    """DEFAULT and the masters, as far as a stage runs so."""
+    if stage.by_default:
+        yield DEFAULT
+    if stage.by_spark:
+        yield from masters
 
 
 def _start(address: str) -> None:
@@ -182,12 +198,12 @@ def _emptied(folders: Folders, work: Callable[[], object]) -> float:
 
 
 def ratios(stages: Sequence[Mapping[str, Any]], partitions: int) -> list[Ratio]:
-    """The times of each stage on local[2]."""
+    """The times of each stage without options, or on local[2]."""
     return [
-        Ratio(f"spark {stage['stage']}/{partitions} beside engine", row["times"], less=True)
+        Ratio(f"{way} {stage['stage']}/{partitions} beside engine", row["times"], less=True)
         for stage in stages
         for row in stage["masters"]
-        if row["master"] == "local[2]"
+        if (way := _RATIOS.get(row["master"]))
     ]
 
 

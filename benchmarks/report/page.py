@@ -210,13 +210,16 @@ def repeated(events: Sequence[Row]) -> str:
 
 def fleet_stages(stages: Sequence[Row]) -> str:
     """Stages of a fleet beside the engine, by master."""
-    masters = [row["master"] for row in stages[0]["masters"]]
+    by_stage = {stage["stage"]: {row["master"]: row for row in stage["masters"]} for stage in stages}
+    masters = list(dict.fromkeys(master for rows in by_stage.values() for master in rows))
     rows = []
     for stage in stages:
-        cells = (f"{min(row['spark']):.1f} s ({row['times']:.2f})" for row in stage["masters"])
+        own = by_stage[stage["stage"]]
+        cells = (f"{min(own[m]['spark']):.1f} s ({own[m]['times']:.2f})" if m in own else "-" for m in masters)
         rows.append((stage["stage"], f"{min(stage['engine']):.1f} s", *cells))
-    starts = ("session start", "", *(f"{min(row['start']):.1f} s" for row in stages[0]["masters"]))
-    return _table(("stage", "engine", *masters), [*rows, starts])
+    starts = {master: min(row["start"]) for own in by_stage.values() for master, row in own.items()}
+    last = ("session start", "", *(f"{starts[master]:.1f} s" for master in masters))
+    return _table(("stage", "engine", *masters), [*rows, last])
 
 
 def own_work(series: Sequence[Row]) -> str:

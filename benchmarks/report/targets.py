@@ -79,10 +79,14 @@ _ALL: Final = (
     Target("read plan/1000000 seconds", "a plan read, 1,000,000", 0.6, "s", at_most=True),
     Target("read plan/1000000 memory", "memory to read a plan beside the file", 2, at_most=True),
     *(
-        Target(f"spark {stage}/10000000 beside engine",
-               f"{stage} on Spark, 10,000,000 in 50 clusters, beside the engine and a session's start",
+        Target(f"{way} {stage}/10000000 beside engine",
+               f"{stage} {where}, 10,000,000 in 50 clusters, beside the engine and a session's start",
                1.2, at_most=True)
-        for stage in ("ingest", "validate", "failover", "requests", "sweep", "plan", "report")
+        for way, where, stages in (
+            ("fleet", "of a fleet", ("validate", "failover", "requests", "sweep", "plan", "report")),
+            ("spark", "on Spark", ("ingest", "validate", "failover", "requests", "sweep", "plan")),
+        )
+        for stage in stages
     ),
 )  # fmt: skip
 TARGETS: Final[Mapping[str, Target]] = {target.name: target for target in _ALL}

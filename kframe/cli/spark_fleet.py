@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.options import collected, with_options
+from kframe.cli.progress import progress
 from kframe.cli.reading import rack_map_option
 from kframe.cli.spark_session import SparkSettings, planned_in
 from kframe.errors import InputError
@@ -70,7 +71,9 @@ class FleetCommand:
         if session is None and rows is not None:
             session = self.spark.session_for(fleet.cost(rows["cluster"].to_pylist()))
         writing = Writing(self.out, self.force, planned_in(self.out, unit))
-        with run_stage(session, fleet, stage, writing, rows) as result:
+        with ExitStack() as stack:
+            with progress(unit) as tick:
+                result = stack.enter_context(run_stage(session, fleet, stage, writing, rows, tick))
             yield fleet, result
 
 

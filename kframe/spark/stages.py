@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from kframe.errors import InputError, SnapshotError
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput, ClusterRows, Fleet
 from kframe.spark.marks import Mark, Marks, Writing, part_of
@@ -162,10 +163,15 @@ class StageResult:
 
 @contextmanager
 def run_stage(
-    session: SparkSession | None, fleet: Fleet, stage: Stage, writing: Writing, scenarios: pa.Table | None = None
+    session: SparkSession | None,
+    fleet: Fleet,
+    stage: Stage,
+    writing: Writing,
+    scenarios: pa.Table | None = None,
+    progress: Progress = ignore_progress,
 ) -> Iterator[StageResult]:
     """Do a stage for each cluster, or each of the ``scenarios`` (rows of SCENARIOS) on its clusters. Without a session
-    this process does it.
+    this process does it, and reports its progress.
 
     Does what is not written yet, or with force everything, and writes it. Clusters and scenarios with a problem are
     left out. Raises InputError for a repeated scenario, or a scenario of an unknown cluster.
@@ -187,32 +193,43 @@ def run_stage(
         if earlier is not None and mark.inputs != earlier.inputs:
             changed.add(pair[0])
     units = units_of(fleet.clusters, due, tasks_max(session), stage, cores_of(session))
-    with _played(session, units, stage, marks, writing.out) as results:
+    with _played(session, units, stage, marks, writing.out, progress) as results:
         problems = sorted(_problems(results), key=lambda row: (row["cluster"], row["scenario"] or ""))
         yield StageResult(summary, tuple(problems), tuple(sorted(changed)), frozenset(rows_by_pair), store, results)
 
 
 @contextmanager
 def _played(
-    session: SparkSession | None, units: list[Unit], stage: Stage, marks: Mapping[Path, Mark], out: str | None
+    session: SparkSession | None,
+    units: list[Unit],
+    stage: Stage,
+    marks: Mapping[Path, Mark],
+    out: str | None,
+    progress: Progress,
 ) -> Iterator[DataFrame | pa.Table]:
     """The rows of RESULTS of units, played once. They are few where results are written."""
     if out is None:
-        with _rows(session, units, stage, None) as results:
+        with _rows(session, units, stage, None, progress) as results:
             yield results
         return
     path = Path(out).absolute()
-    with staging(path) as staged, _rows(session, units, stage, Output(str(path), str(staged), marks)) as results:
-        written = results if isinstance(results, pa.Table) else results.toArrow()
+    with staging(path) as staged:
+        output = Output(str(path), str(staged), marks)
+        with _rows(session, units, stage, output, progress) as results:
+            written = results if isinstance(results, pa.Table) else results.toArrow()
     yield written
 
 
 @contextmanager
 def _rows(
-    session: SparkSession | None, units: list[Unit], stage: Stage, output: Output | None
+    session: SparkSession | None, units: list[Unit], stage: Stage, output: Output | None, progress: Progress
 ) -> Iterator[DataFrame | pa.Table]:
     if session is None:
-        yield pa.Table.from_batches(play_units(units, stage, output), RESULTS.schema)
+        total, rows = sum(len(unit.scenarios) for unit in units), []
+        for row in play_units(units, stage, output):
+            rows.append(row)
+            progress(len(rows), total)
+        yield pa.Table.from_batches(rows, RESULTS.schema)
         return
     with interpreted(session):
         results = _results(session, units, stage, output).persist()

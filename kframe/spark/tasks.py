@@ -20,9 +20,10 @@ _Input = TypeVar("_Input")
 _OF_SHUFFLE_PARTITION: Final = 4
 #: More tasks are no faster, and each is kept in the driver.
 _TASKS_MAX: Final = 10_000
-#: Most partitions that the driver plays itself: a session, its first query and Python workers take about 10 s, in which
-#: one core plays some 10,000,000. ``spark.kframe.driver.partitions`` is the setting of another number.
-DRIVER_PARTITIONS_MAX: Final = 1_000_000
+#: Most partitions that the driver plays itself. A session, its first query and its Python workers take as long as one
+#: core needs for so many, so that any number of cores would finish later. ``spark.kframe.driver.partitions`` is the
+#: setting of another number.
+DRIVER_PARTITIONS_MAX: Final = 12_000_000
 DRIVER_PARTITIONS: Final = "spark.kframe.driver.partitions"
 #: What a scenario on a cluster costs besides its partitions, in partitions.
 PARTITIONS_OF_UNIT: Final = 5_000

@@ -13,6 +13,10 @@ from pyarrow import parquet
 from kframe.cli.app import cli
 from kframe.snapshot.generate import generate
 from kframe.spark import sessions, tasks
+from kframe.spark.inputs import open_fleet
+from kframe.spark.marks import Writing
+from kframe.spark.stages import run_stage
+from kframe.spark.validation import ValidateStage
 from tests.spark.fleets import snapshot_directory
 from tests.spark.kraft_fleets import kraft_snapshot
 
@@ -132,3 +136,9 @@ def test_unreadable_snapshot_is_named(fleet: Path, tmp_path: Path, monkeypatch: 
     result = run("sweep", fleet, (), tmp_path)
     assert result.exit_code == 2
     assert str(fleet / "east" / "manifest.json") in result.stderr
+
+
+def test_driver_reports_its_progress(fleet: Path, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    with run_stage(None, open_fleet(str(fleet)), ValidateStage(), Writing(), progress=lambda *step: steps.append(step)):
+        assert steps == [(1, 2), (2, 2)]
