@@ -263,6 +263,24 @@ def builds(rows: Sequence[Row]) -> str:
     )
 
 
+def floors(rows: Sequence[Row]) -> str:
+    """What the machine alone needs for rows."""
+    return _table(
+        ("what", "kframe", "floor", "times", "bytes", "requests"),
+        [
+            (
+                row["what"],
+                f"{milliseconds(row['kframe'])} ms",
+                f"{milliseconds(row['floor'])} ms",
+                f"{row['kframe'] / row['floor']:.1f}",
+                f"{row['made_bytes'] / 1e6:,.0f} MB" if "made_bytes" in row else "",
+                f"{row['requests']:,}" if "requests" in row else "",
+            )
+            for row in rows
+        ],
+    )
+
+
 def roofline(figures: Row) -> str:
     """The kernels beyond their limits, and why. The plot has all of them."""
     slow = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
@@ -345,6 +363,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "own-work": _of("own_work", own_work),
     "requests": _of("requests", requests),
     "builds": _of("builds", builds),
+    "floors": _of("floors", floors),
     "roofline": _of("roofline", roofline),
     "processes": _of("processes", processes),
     "suite": _of("suite", suite),

@@ -76,6 +76,7 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
             "fleet_stages",
             "repeated",
             "builds",
+            "floors",
         )
     },
 }
