@@ -136,7 +136,7 @@ def test_arrow_columns_have_the_values_of_json() -> None:
         assert column.arrow_column(rows).to_pylist() == column.values(rows), name
 
 
-NUMBERS = st.lists(st.integers(-(2**40), 2**40) | st.integers(0, 5), max_size=60)
+NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**40), 2**40) | st.integers(0, 5), max_size=60)
 
 
 @given(NUMBERS, st.lists(st.integers(-2, 2), max_size=60), st.booleans(), st.booleans())

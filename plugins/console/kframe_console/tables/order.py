@@ -1,14 +1,16 @@
-"""Sort orders of rows by integer keys, by radix: NumPy sorts 16-bit integers so, in a tenth of the time of others."""
+"""Sort orders of rows by integer keys: keys and row numbers are packed into words, which NumPy sorts by vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Int32
+
+_WORD_BITS: Final = 64
 
 
 def stable_order(keys: Sequence[tuple[NDArray[Any], bool]], count: int) -> Int32:
@@ -16,21 +18,38 @@ def stable_order(keys: Sequence[tuple[NDArray[Any], bool]], count: int) -> Int32
 
     Rows with equal keys keep their order.
     """
-    order = np.arange(count, dtype=np.int32)
-    for key, descending in reversed(keys):
-        if count and not _is_sorted(key[order], descending):
-            for digit in _digits(key, descending):
-                order = order[np.argsort(digit[order], kind="stable")]
-    return order
+    if not count:
+        return np.empty(0, np.int32)
+    order = positions = np.arange(count, dtype=np.uint64)
+    position_bits = max((count - 1).bit_length(), 1)
+    digits = [digit for key, descending in keys for digit in _digits(key, descending, _WORD_BITS - position_bits)]
+    for word in reversed([*_words(digits, _WORD_BITS - position_bits)]):
+        packed = (word if order is positions else word[order]) << np.uint64(position_bits)
+        packed |= positions
+        packed.sort()
+        order = order[packed & np.uint64((1 << position_bits) - 1)]
+    return order.astype(np.int32)
 
 
-def _is_sorted(key: NDArray[Any], descending: bool) -> bool:
-    return bool((key[1:] <= key[:-1]).all() if descending else (key[1:] >= key[:-1]).all())
-
-
-def _digits(key: NDArray[Any], descending: bool) -> Iterator[NDArray[np.uint16]]:
-    """The 16-bit digits of a key from its least value, the least significant first."""
+def _digits(key: NDArray[Any], descending: bool, bits_max: int) -> Iterator[tuple[NDArray[np.uint64], int]]:
+    """The digits of a key, as its distance from the first value, with their bits. The most significant comes first."""
     low, high = int(key.min()), int(key.max())
-    distance = (high - key.astype(np.int64)) if descending else (key.astype(np.int64) - low)
-    for shift in range(0, max((high - low).bit_length(), 1), 16):
-        yield (distance >> shift).astype(np.uint16)
+    values = key.astype(np.int64)
+    distance = (high - values if descending else values - low).view(np.uint64)
+    bits = (high - low).bit_length()
+    for shift in range((bits - 1) // bits_max * bits_max if bits else -1, -1, -bits_max):
+        yield (distance >> np.uint64(shift)) & np.uint64((1 << bits_max) - 1), min(bits - shift, bits_max)
+
+
+def _words(digits: Sequence[tuple[NDArray[np.uint64], int]], bits_max: int) -> Iterator[NDArray[np.uint64]]:
+    """Consecutive digits, packed as long as they fit. The most significant word comes first."""
+    word, used = None, 0
+    for digit, bits in digits:
+        if word is None or used + bits > bits_max:
+            if word is not None:
+                yield word
+            word, used = digit, bits
+        else:
+            word, used = (word << np.uint64(bits)) | digit, used + bits
+    if word is not None:
+        yield word
