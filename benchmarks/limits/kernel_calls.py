@@ -34,6 +34,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             "choose_kraft_leaders",
+            "copy_lists",
             "list_rows_in_directory",
             "list_rows_with_broker",
             "mark_acceptable_replicas",

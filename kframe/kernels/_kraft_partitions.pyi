@@ -2,6 +2,9 @@
 
 from kframe.model.arrays import Int16, Int32, UInt8
 
+def copy_lists(
+    rows: Int32, slot_start: Int32, count: Int16, values: Int16, copied_offsets: Int32, copied: Int32
+) -> int: ...
 def mark_completed_reassignments(
     replica_offsets: Int32,
     replicas: Int32,

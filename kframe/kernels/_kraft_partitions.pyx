@@ -7,6 +7,7 @@ Reference: ``reference/kraft_partitions.py``. Kafka 4.4 ``PartitionChangeBuilder
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.kernels.constants cimport NO_LEADER
+from kframe.kernels.prefetch cimport is_sparse, prefetch_replicas, prefetch_replicas_and_directories
 from kframe.kernels.scan cimport contains
 from kframe.kernels.types cimport broker_t
 
@@ -42,6 +43,30 @@ cdef inline bint all_in(
         if not in_list(others, others_start, others_end, values[k]):
             return False
     return True
+
+
+def copy_lists(
+    const int32_t[::1] rows,        # IN   (k,)
+    const int32_t[::1] slot_start,  # IN   (n,)
+    const int16_t[::1] count,       # IN   (n,) length of the list
+    const broker_t[::1] values,     # IN   (s,) lists at the start of the slots
+    int32_t[::1] copied_offsets,    # OUT  (k + 1,)
+    int32_t[::1] copied,            # OUT  (sum of count of rows,)
+):
+    """Copy one list of each of rows; return how many values."""
+    cdef Py_ssize_t i, slot, row, total = 0
+    cdef bint sparse = is_sparse(rows, slot_start)
+    with nogil:
+        copied_offsets[0] = 0
+        for i in range(rows.shape[0]):
+            if sparse:
+                prefetch_replicas(rows, i, slot_start, count, values)
+            row = rows[i]
+            for slot in range(slot_start[row], slot_start[row] + count[row]):
+                copied[total] = values[slot]
+                total += 1
+            copied_offsets[i + 1] = <int32_t>total
+    return total
 
 
 def mark_completed_reassignments(
@@ -147,8 +172,11 @@ def mark_acceptable_replicas(
     """
     cdef Py_ssize_t i, k, start, position = 0, matches = 0
     cdef int32_t broker, directory_index
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if sparse:
+                prefetch_replicas_and_directories(rows, i, slot_start, replica_count, replica, directory)
             start = slot_start[rows[i]]
             for k in range(start, start + replica_count[rows[i]]):
                 broker, directory_index = replica[k], directory[k]

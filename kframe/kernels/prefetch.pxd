@@ -125,6 +125,19 @@ cdef inline void prefetch_replicas_and_flags(
         KFRAME_PREFETCH(&replica_flags[slots.last])
 
 
+cdef inline void prefetch_replicas_and_directories(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const broker_t[::1] replica, const int32_t[::1] directory,
+) noexcept nogil:
+    """Prefetch the replicas and directories of the row PREFETCH_ROWS ahead."""
+    cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica.shape[0])
+    if slots.first >= 0:
+        KFRAME_PREFETCH(&replica[slots.first])
+        KFRAME_PREFETCH(&replica[slots.last])
+        KFRAME_PREFETCH(&directory[slots.first])
+        KFRAME_PREFETCH(&directory[slots.last])
+
+
 cdef inline void prefetch_flags(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
     const uint8_t[::1] replica_flags,

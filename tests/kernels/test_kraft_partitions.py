@@ -79,6 +79,10 @@ def _k(fixture: Fixture) -> int:
     return fixture.count("rows")
 
 
+def _isr_members(fixture: Fixture) -> int:
+    return int(fixture.metadata.partitions.isr_count[fixture.arguments["rows"]].sum())
+
+
 def _elr_room(fixture: Fixture) -> int:
     p, rows = fixture.metadata.partitions, fixture.arguments["rows"]
     return int(p.elr_count[rows].sum() + p.isr_count[rows].sum())
@@ -86,6 +90,7 @@ def _elr_room(fixture: Fixture) -> int:
 
 #: OUT arrays by kernel with their sizes, and inputs that are columns of the same name as an argument.
 OUT: Final[Mapping[str, Mapping[str, Callable[[Fixture], int]]]] = {
+    "copy_lists": {"copied_offsets": lambda fixture: _k(fixture) + 1, "copied": _isr_members},
     "mark_completed_reassignments": {
         "completed": _k,
         "keeps_replica": lambda fixture: fixture.count("replicas"),
@@ -100,6 +105,7 @@ OUT: Final[Mapping[str, Mapping[str, Callable[[Fixture], int]]]] = {
     "list_rows_in_directory": {"rows": lambda fixture: ROWS},
 }
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "copy_lists": {"count": "isr_count", "values": "isr"},
     "update_elrs": {"isr": "isr"},
     "list_rows_with_broker": {"count": "isr_count", "values": "isr"},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from kframe.model.arrays import Int16, Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST, MIGRATING, UNASSIGNED
@@ -11,6 +13,7 @@ from verification.reference.columns import slots_of, values_at
 
 __all__ = [
     "choose_kraft_leaders",
+    "copy_lists",
     "list_rows_in_directory",
     "list_rows_with_broker",
     "mark_acceptable_replicas",
@@ -24,6 +27,16 @@ __all__ = [
 def _list(offsets: Int32, values: Int32, index: int) -> list[int]:
     lists: list[int] = values[offsets[index] : offsets[index + 1]].tolist()
     return lists
+
+
+def copy_lists(
+    rows: Int32, slot_start: Int32, count: Int16, values: Int16, copied_offsets: Int32, copied: Int32
+) -> int:
+    """The lists, row by row."""
+    lists = [values_at(values, slots_of(row, slot_start, count)) for row in rows.tolist()]
+    copied_offsets[:] = [0, *accumulate(map(len, lists))]
+    copied[:] = [value for values_of_row in lists for value in values_of_row]
+    return len(copied)
 
 
 def mark_completed_reassignments(

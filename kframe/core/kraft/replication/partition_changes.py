@@ -12,6 +12,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.last_known_leaders import elect_inactive, last_known_elrs, last_known_leaders
 from kframe.core.kraft.replication.leader_selection import Candidates
+from kframe.core.kraft.replication.stored_lists import stored_isrs, stored_replicas
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import RecoveryState
 from kframe.model.kraft.columns import KraftPartitions
@@ -124,7 +125,8 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
 def _stored_lists(p: KraftPartitions, targets: TargetReplicas) -> _Lists:
     """The stored lists of the rows. Those of directories are empty if the event cannot change any."""
     rows = targets.rows
-    isr, replicas, adding, removing = (p.lists(name, rows) for name in ("isr", "replica", "adding", "removing"))
+    isr, replicas = stored_isrs(p, rows), stored_replicas(p, rows)
+    adding, removing = p.lists("adding", rows), p.lists("removing", rows)
     assignments = (targets.directories, targets.adding, targets.removing, adding, removing)
     changeable = any(lists is not None and len(lists.values) for lists in assignments)
     directories = p.lists("directory", rows) if changeable else Ragged.empty(len(rows))

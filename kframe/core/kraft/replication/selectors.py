@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.replication.leader_selection import Candidates, acceptable_replicas, choose_leaders
+from kframe.core.kraft.replication.stored_lists import stored_replicas
 from kframe.core.selectors.leader_selection import BatchFault, FaultKind, find_faults, run_selector
 from kframe.kernels import _selectors
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8
@@ -78,7 +79,7 @@ def _batch(
     """The view of an election for a selector: copies of columns."""
     rows, p, brokers = candidates.rows[positions], metadata.partitions, metadata.brokers
     replicas, isr, elr = (lists.take(positions) for lists in (candidates.replicas, candidates.isr, candidates.elr))
-    stored, accepted = p.lists("replica", rows), acceptable_replicas(metadata, rows, candidates.active) != 0
+    stored, accepted = stored_replicas(p, rows), acceptable_replicas(metadata, rows, candidates.active) != 0
     eligible = members(replicas, stored.keep(accepted))
     in_sync = members(replicas, isr) | (members(replicas, elr) & (isr.counts == 0)[replicas.owners])
     allowed: Bool = unclean[positions] != 0
