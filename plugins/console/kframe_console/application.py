@@ -22,7 +22,7 @@ from kframe_console.plans.executions import Executions
 from kframe_console.plans.session import Plans, Sizes, no_sizes
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditLog
-from kframe_console.security.forgery import ForgeryTokens
+from kframe_console.security.csrf import CsrfTokens
 from kframe_console.security.identities import Identity
 from kframe_console.security.login import Login, LoginPolicy
 from kframe_console.security.oidc import OidcLogin
@@ -66,7 +66,7 @@ class Console:
     settings: ConsoleSettings
     pages: tuple[ConsolePage, ...]
     computations: Computations
-    tokens: ForgeryTokens
+    tokens: CsrfTokens
     audit: AuditLog
     context: Callable[[str, Identity], PageContext]
 
@@ -104,7 +104,7 @@ def application(
         return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, state_changes, user)
 
     computations = Computations(settings.computations_max, settings.waiting_max)
-    console = Console(settings, pages, computations, ForgeryTokens(), audit or AuditLog(None), context)
+    console = Console(settings, pages, computations, CsrfTokens(), audit or AuditLog(None), context)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

@@ -64,7 +64,7 @@ def tls_client(authority: Path, own: tuple[Path, Path] | None = None) -> httpx2.
 def test_certificate_of_a_client_names_the_user(kraft_snapshot: Snapshot, tmp_path: Path) -> None:
     own, ada, eve = (certificate(tmp_path, name) for name in ("console", "ada", "eve"))
     policy = LoginPolicy(certificates=True, secure=True)
-    app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(hosts=()), policy)
+    app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(allowed_hosts=()), policy)
     with served(app, TlsFiles(*own, ada[0])) as port:
         url = f"https://localhost:{port}/"
         with tls_client(own[0], ada) as client:

@@ -61,7 +61,7 @@ class View:
     pages: tuple[ConsolePage, ...]
     user: Identity = LOCAL
     token: str = ""
-    """What writes from this page need (``security.forgery``)."""
+    """The CSRF token of writes from this page."""
     allow_execute: bool = False
 
     @property
