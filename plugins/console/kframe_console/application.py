@@ -60,8 +60,7 @@ _STATUS: Final[Mapping[type[KframeError], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share. ``context(at, user)`` is what a page is made of; it raises InputError for a position
-    that there is not."""
+    """What all requests share. ``context(position, user)`` raises InputError for an unknown position."""
 
     settings: ConsoleSettings
     pages: tuple[ConsolePage, ...]
@@ -100,8 +99,9 @@ def application(
     cache, rows, plans = ResultCache(settings.cache_bytes_max), ResultCache(settings.rows_bytes_max), Plans(jobs, sizes)
     executes = executions if settings.allow_execute else None
 
-    def context(at: str, user: Identity) -> PageContext:
-        return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, state_changes, user)
+    def context(position: str, user: Identity) -> PageContext:
+        reading = source.reading(position)
+        return PageContext(source, reading, cache, rows, jobs, plans, monitor, executes, state_changes, user)
 
     computations = Computations(settings.computations_max, settings.waiting_max)
     console = Console(settings, pages, computations, CsrfTokens(), audit or AuditLog(None), context)

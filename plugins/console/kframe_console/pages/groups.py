@@ -11,7 +11,7 @@ from msgspec import Struct
 from kframe.plugin import InputError
 from kframe.plugin.live import Progress
 from kframe_console.pages.page import PageContext, TablePage, page
-from kframe_console.sources.parts import topic_index
+from kframe_console.sources.topic_lookup import topic_index
 from kframe_console.tables.records import figures_table
 from kframe_console.tables.table import ColumnTable
 
