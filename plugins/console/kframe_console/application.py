@@ -36,7 +36,7 @@ from kframe_console.web.actions import Forbidden, action_body, perform
 from kframe_console.web.assets import assets_route
 from kframe_console.web.jobs import JOB_PATH, ended, job_endpoint, progress_page
 from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
-from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
+from kframe_console.web.parameters import AT, FORMAT, checked_choice, distinct_parameters
 from kframe_console.web.protection import Protection
 from kframe_console.web.responses import (
     CONTENT_FORMATS,
@@ -152,7 +152,7 @@ def _page_endpoint(page: ConsolePage, console: Console) -> Callable[[Request], A
     async def respond(request: Request) -> Response:
         parameters = distinct_parameters([*request.query_params.multi_items(), *_path_parameters(request)])
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
-        format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
+        format_name = checked_choice(FORMAT, parameters.pop(FORMAT, "html"), formats)
         view = console.view(page, request, parameters)
         return await _computed(
             console,
@@ -185,7 +185,7 @@ def _action_endpoint(page: ActionPage, console: Console) -> Callable[[Request], 
             raise Forbidden(problem)
         if page.executes and not console.settings.allow_execute:
             raise Forbidden("found no --allow-execute, expected it: this console changes no cluster")
-        format_name = one_of(FORMAT, request.query_params.get(FORMAT, "html"), CONTENT_FORMATS)
+        format_name = checked_choice(FORMAT, request.query_params.get(FORMAT, "html"), CONTENT_FORMATS)
         parameters = {**body, **dict(_path_parameters(request))}
         address = request.client.host if request.client else ""
 

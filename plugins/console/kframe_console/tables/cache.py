@@ -14,7 +14,7 @@ _ENTRY_BYTES: Final = 1_000
 
 
 class ResultCache:
-    """Results by key. Threads that ask for a result that is being made wait for it; it is made once."""
+    """Results by key. Each is made once: other threads wait while a thread makes it."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
