@@ -12,11 +12,8 @@ import pytest
 from kframe.testing.waiting import until
 from verification.console.client import client_of
 from verification.console.running import running_console
-from verification.support.properties import load_profile
 from verification.zookeeper.handover import ClusterFixture, running_fixture
 from verification.zookeeper.servers import ServerHandle, ServerOptions, missing, running
-
-load_profile()
 
 
 @pytest.fixture
