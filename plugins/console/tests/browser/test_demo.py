@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from verification.console.browser import Visit
-from verification.console.hands import Hands, Mouse
+from verification.console.browser import Open, Visit
+from verification.console.hands import HandsOf, Mouse
 from verification.console.running import running_console
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
 
 
 # Tests name it before their visit, whose window then closes while the demo still runs.

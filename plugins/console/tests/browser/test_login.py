@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kframe_console.command import example
 from kframe_console.security.identities import password_line
 
-from verification.console.browser import Visit
+from verification.console.browser import Open
 from verification.console.issuer import Issuer
 from verification.console.running import running_console
 from verification.console.served import served
@@ -17,8 +17,6 @@ from verification.zookeeper.certificates import Authority, Identity
 from verification.zookeeper.servers import free_ports
 
 pytestmark = pytest.mark.real
-
-Open = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
