@@ -1,4 +1,4 @@
-"""Who may use a console, writes and their log, and hostile clients."""
+"""Logins, writes and their audit log, and hostile clients."""
 
 from __future__ import annotations
 
@@ -316,16 +316,16 @@ def test_sessions_are_bounded_and_end() -> None:
         sessions.begin()
     assert len(sessions) == PENDING_MAX + 1
     assert sessions.find(ada.key) is not None, "logins that have only begun displace no user"
-    others = [sessions.complete(sessions.begin(), f"user-{number}") for number in range(3)]
+    later = [sessions.complete(sessions.begin(), f"user-{number}") for number in range(3)]
     assert sessions.find(ada.key) is None
-    assert [session is not None for session in map(sessions.find, (each.key for each in others))] == [True] * 3
+    assert all(sessions.find(session.key) for session in later)
     clock.now = IDLE_S + 1
-    assert sessions.find(others[0].key) is None
+    assert sessions.find(later[0].key) is None
     used = sessions.complete(sessions.begin(), "ada")
     while clock.now < IDLE_S + 1 + TOTAL_S:
         assert sessions.find(used.key) is not None
         clock.now += IDLE_S - 1
-    assert sessions.find(used.key) is None, "also one that is used"
+    assert sessions.find(used.key) is None, "a session ends although it is used"
     begun = sessions.begin()
     clock.now += PENDING_S + 1
     assert sessions.pending(begun.key) is None

@@ -119,8 +119,8 @@ def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> No
     (finding,) = findings_or_skip(visit)
     assert finding.startswith("button-name: ")
     problems = layout_problems(visit)
-    assert any(each.startswith('too wide: <main id="main"') for each in problems)
-    assert any('covered: <a class="brand"' in each for each in problems)
+    assert any(problem.startswith('too wide: <main id="main"') for problem in problems)
+    assert any('covered: <a class="brand"' in problem for problem in problems)
 
 
 def findings_or_skip(visit: Visit) -> list[str]:

@@ -1,4 +1,4 @@
-"""A demo cluster in Chromium: what one breaks is seen, with the mouse and with keys only."""
+"""A demo cluster in Chromium: pages show each failure, with the mouse and with keys only."""
 
 from __future__ import annotations
 

@@ -90,16 +90,16 @@ def test_wrong_token_of_the_issuer_is_refused(oidc_port: int, issuer: Issuer, vi
 
 @pytest.fixture(scope="module")
 def identities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Identity]:
-    """Certificates of the console and of two users, of whom the console's authority knows one."""
+    """Certificates of the console and of two users; the authority of the console has issued only the first user's."""
     folder = tmp_path_factory.mktemp("certificates")
-    known, other = Authority(folder, "known"), Authority(folder, "other")
-    return {"console": known.issue("console", "127.0.0.1"), "ada": known.issue("ada"), "eve": other.issue("eve")}
+    trusted, other = Authority(folder, "trusted"), Authority(folder, "other")
+    return {"console": trusted.issue("console", "127.0.0.1"), "ada": trusted.issue("ada"), "eve": other.issue("eve")}
 
 
 @pytest.fixture(scope="module")
 def tls_port(identities: dict[str, Identity]) -> Iterator[int]:
-    own = identities["console"].key_and_certificate
-    options = ("--tls-cert", own, "--tls-key", own, "--client-ca", identities["console"].authority)
+    certificate = identities["console"].key_and_certificate
+    options = ("--tls-cert", certificate, "--tls-key", certificate, "--client-ca", identities["console"].authority)
     with running_console(example(), *options) as console:
         yield console.port
 
