@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote_plus, urlsplit
 
 from tests import tools
@@ -105,6 +105,11 @@ class Visit:
         cells: list[list[str]] = self.page.locator("regular-table tbody tr").evaluate_all(_CELLS)
         return [row for row in cells if row]
 
+    def cell_link(self, text: str) -> Any:
+        """The first link with this text in the table on the page, once it has rows."""
+        self.rows()
+        return self.page.locator("tbody").get_by_role("link", name=text, exact=True).first
+
     def path(self) -> str:
         """The address of the page without the host, with its parameters as they are read."""
         parts = urlsplit(self.page.url)
@@ -132,6 +137,10 @@ class Visit:
     def _check_message(self, message: Any) -> None:
         if message.type in ("error", "warning") and not any(each.search(message.text) for each in self._allowed):
             self.problems.append(f"{message.type} in the console of the browser: {message.text}")
+
+
+#: Opens a console on a port of this machine. Keyword arguments are options of a context of Playwright.
+Open: TypeAlias = Callable[..., Visit]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from verification.console.browser import Visit
 
@@ -100,4 +100,15 @@ class Keys:
         raise AssertionError(f"{_TABS_MAX} times Tab do not reach {target}")
 
 
-HANDS: Final[Mapping[str, Callable[[Visit], Hands]]] = {"mouse": Mouse, "keys": Keys}
+HandsOf: TypeAlias = Callable[[Visit], Hands]
+HANDS: Final[Mapping[str, HandsOf]] = {"mouse": Mouse, "keys": Keys}
+
+
+def open_partition(visit: Visit, hands: Hands, topic: str, partition: int, query: str = "") -> None:
+    """Go from the navigation to a partition through the tables. Each address ends with ``query``."""
+    hands.choose(visit.page.get_by_role("navigation").get_by_role("link", name="Topics"))
+    visit.follow(f"/topics{query}")
+    hands.choose(visit.cell_link(topic))
+    visit.follow(f"/topics/{topic}{query}")
+    hands.choose(visit.cell_link(str(partition)))
+    visit.follow(f"/topics/{topic}/{partition}{query}")

@@ -239,6 +239,13 @@ class KraftCluster:
         """Return the output of a Kafka tool that is run against the brokers. Raises ToolError if it fails."""
         return tools.run(script, "--bootstrap-server", self.address, *arguments)
 
+    def produce(self, tools: KafkaTools, topic: str, count: int, size: int) -> None:
+        """Write ``count`` records of ``size`` bytes with acks=all. Raises ToolError if it fails."""
+        limits = ("--num-records", count, "--record-size", size, "--throughput", -1)
+        properties = ("--producer-props", f"bootstrap.servers={self.address}", "acks=all")
+        output = tools.run("kafka-producer-perf-test", "--topic", topic, *limits, *properties)
+        assert f"{count} records sent" in output, output
+
     def await_topics(self, names: Collection[str]) -> None:
         """Return when every running broker knows these topics: a request may go to any of them."""
         running = [node.address for node in self.brokers.values() if node.pid is not None]

@@ -22,7 +22,7 @@ from kframe_console.plans.executions import Executions
 from kframe_console.plans.session import Plans, Sizes, no_sizes
 from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditLog
-from kframe_console.security.forgery import ForgeryTokens
+from kframe_console.security.csrf import CsrfTokens
 from kframe_console.security.identities import Identity
 from kframe_console.security.login import Login, LoginPolicy
 from kframe_console.security.oidc import OidcLogin
@@ -36,7 +36,7 @@ from kframe_console.web.actions import Forbidden, action_body, perform
 from kframe_console.web.assets import assets_route
 from kframe_console.web.jobs import JOB_PATH, ended, job_endpoint, progress_page
 from kframe_console.web.openapi import ERROR_SCHEMA, openapi_document
-from kframe_console.web.parameters import AT, FORMAT, distinct_parameters, one_of
+from kframe_console.web.parameters import AT, FORMAT, checked_choice, distinct_parameters
 from kframe_console.web.protection import Protection
 from kframe_console.web.responses import (
     CONTENT_FORMATS,
@@ -60,13 +60,12 @@ _STATUS: Final[Mapping[type[KframeError], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share. ``context(at, user)`` is what a page is made of; it raises InputError for a position
-    that there is not."""
+    """What all requests share. ``context(position, user)`` raises InputError for an unknown position."""
 
     settings: ConsoleSettings
     pages: tuple[ConsolePage, ...]
     computations: Computations
-    tokens: ForgeryTokens
+    tokens: CsrfTokens
     audit: AuditLog
     context: Callable[[str, Identity], PageContext]
 
@@ -100,11 +99,12 @@ def application(
     cache, rows, plans = ResultCache(settings.cache_bytes_max), ResultCache(settings.rows_bytes_max), Plans(jobs, sizes)
     executes = executions if settings.allow_execute else None
 
-    def context(at: str, user: Identity) -> PageContext:
-        return PageContext(source, source.reading(at), cache, rows, jobs, plans, monitor, executes, state_changes, user)
+    def context(position: str, user: Identity) -> PageContext:
+        reading = source.reading(position)
+        return PageContext(source, reading, cache, rows, jobs, plans, monitor, executes, state_changes, user)
 
     computations = Computations(settings.computations_max, settings.waiting_max)
-    console = Console(settings, pages, computations, ForgeryTokens(), audit or AuditLog(None), context)
+    console = Console(settings, pages, computations, CsrfTokens(), audit or AuditLog(None), context)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -152,7 +152,7 @@ def _page_endpoint(page: ConsolePage, console: Console) -> Callable[[Request], A
     async def respond(request: Request) -> Response:
         parameters = distinct_parameters([*request.query_params.multi_items(), *_path_parameters(request)])
         formats = TABLE_FORMATS if isinstance(page, TablePage) else CONTENT_FORMATS
-        format_name = one_of(FORMAT, parameters.pop(FORMAT, "html"), formats)
+        format_name = checked_choice(FORMAT, parameters.pop(FORMAT, "html"), formats)
         view = console.view(page, request, parameters)
         return await _computed(
             console,
@@ -185,7 +185,7 @@ def _action_endpoint(page: ActionPage, console: Console) -> Callable[[Request], 
             raise Forbidden(problem)
         if page.executes and not console.settings.allow_execute:
             raise Forbidden("found no --allow-execute, expected it: this console changes no cluster")
-        format_name = one_of(FORMAT, request.query_params.get(FORMAT, "html"), CONTENT_FORMATS)
+        format_name = checked_choice(FORMAT, request.query_params.get(FORMAT, "html"), CONTENT_FORMATS)
         parameters = {**body, **dict(_path_parameters(request))}
         address = request.client.host if request.client else ""
 

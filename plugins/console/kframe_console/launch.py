@@ -1,4 +1,4 @@
-"""How a console is started: which of the options exclude or need one another, and what follows from them."""
+"""The options of ``kframe console``: their checks, and the objects that are made from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KAFKA: Final = "kafka://"
 
 
 class ListenAddress(NamedTuple):
-    """A host, and a port of it."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -79,7 +79,7 @@ class LaunchOptions:
 
 
 def checked_options(options: LaunchOptions) -> ListenAddress:
-    """The address to listen on. Raises ConfigError for options that would leave a console open."""
+    """The address to listen on. Raises ConfigError for options that would let anyone use the console."""
     host, _, port = options.listen.strip().rpartition(":")
     number = parse_whole(port, 2**16 - 1)
     if number is None:
@@ -112,26 +112,26 @@ def login_of(options: LaunchOptions) -> tuple[LoginPolicy, OidcLogin | None]:
 
 
 def settings_of(options: LaunchOptions, address: ListenAddress) -> ConsoleSettings:
-    """The settings of the console. With a login any name of the host is allowed: no other site has its users."""
-    hosts = () if options.has_login else (*ConsoleSettings().hosts, address.host)
-    return ConsoleSettings(hosts=hosts, allow_execute=options.allow_execute)
+    """The settings of the console. With a login every host is allowed: no other site has its credentials."""
+    hosts = () if options.has_login else (*ConsoleSettings().allowed_hosts, address.host)
+    return ConsoleSettings(allowed_hosts=hosts, allow_execute=options.allow_execute)
 
 
 def executions_of(options: LaunchOptions, source: object, plugins: PluginSettings) -> Executions | None:
-    """What executes plans, on the brokers of a URL or of the source. None without ``--allow-execute``, and for a
+    """Executes plans on the brokers of a URL or of the source. None without ``--allow-execute``, and for a
     source that is not live. Raises ConfigError without brokers."""
     if not options.allow_execute or options.audit_log is None or not is_url(source):
         return None
     url = options.execute_by or str(source)
     if not url.startswith(_KAFKA):
-        found = f"{source} without --execute-by" if options.execute_by is None else short_repr(url)
-        raise ConfigError("--allow-execute", found, f"brokers of the cluster, {_KAFKA}HOST:PORT[,HOST:PORT]...")
+        actual = f"{source} without --execute-by" if options.execute_by is None else short_repr(url)
+        raise ConfigError("--allow-execute", actual, f"brokers of the cluster, {_KAFKA}HOST:PORT[,HOST:PORT]...")
     registry, properties = plugins.registry(), client_properties(options.command_config)
     return Executions(url, lambda: registry.open_admin(url, properties), options.audit_log.parent)
 
 
 def directories_of(options: LaunchOptions, source: object, plugins: PluginSettings) -> ListDirectories | None:
-    """What asks the brokers of a source for their log directories; None with ``--weights``, and without brokers."""
+    """Lists the log directories of the brokers of a source; None with ``--weights``, and without brokers."""
     if options.weights is not None or not is_url(source) or not str(source).startswith(_KAFKA):
         return None
     registry, properties = plugins.registry(), client_properties(options.command_config)

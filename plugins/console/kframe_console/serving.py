@@ -63,7 +63,7 @@ class _GuardedProtocol(H11Protocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """Handle what has arrived."""
+        """Handle received bytes."""
         super().data_received(data)
         self._await_head()
 
@@ -85,12 +85,12 @@ class _GuardedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that a signal stops in order."""
+    """A server that a signal shuts down gracefully."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at the first signal, without raising it again afterwards: it is the usual end."""
-        if threading.current_thread() is not threading.main_thread():  # It receives none.
+        """Stop at the first signal, without raising it again: it is the normal end."""
+        if threading.current_thread() is not threading.main_thread():  # Only the main thread may set handlers.
             yield
             return
         handlers = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
@@ -102,7 +102,7 @@ class _Server(uvicorn.Server):
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises ConfigError for an address that is taken or is none of this machine."""
+    """A listening socket. Raises ConfigError for an address that is in use or not of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=_CONNECTIONS_MAX)

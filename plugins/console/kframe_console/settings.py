@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """How a console answers. The bounds hold for all clients together.
+    """Settings of all pages. The limits hold for all clients together.
 
-    ``hosts`` are the names by which browsers may address it: other values of the header ``Host`` are refused, so that
-    no page of another site reaches it by a name that resolves to this machine. An empty tuple allows every name.
+    ``allowed_hosts`` are the accepted values of the header ``Host``, against DNS rebinding. An empty tuple accepts
+    every value.
     """
 
-    hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
+    allowed_hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
     cache_bytes_max: int = 64 << 20
     rows_bytes_max: int = 12 << 20
     computations_max: int = 2

@@ -1,4 +1,4 @@
-"""Starts a console: opens what it shows, and serves its pages until it is stopped."""
+"""Starts a console: opens its source, and serves its pages until it is stopped."""
 
 from __future__ import annotations
 

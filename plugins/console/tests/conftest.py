@@ -33,7 +33,7 @@ def snapshot(request: pytest.FixtureRequest) -> Snapshot:
 
 @pytest.fixture(scope="session")
 def question() -> Callable[[ConsolePage], dict[str, str]]:
-    """Parameters that a page can answer, if it does not answer none."""
+    """Parameters for a page that needs some."""
     return lambda page: {"operation": "fail", "brokers": "1"} if page.path.startswith("/whatif") else {}
 
 

@@ -201,5 +201,6 @@ def test_brokers_of_large_clusters_have_one_directory(partitions: int, directori
     cluster = demo_source("kraft", partitions, 3).cluster
     cluster.start()
     registrations = [broker.registration for broker in cluster.snapshot().brokers]
-    assert [len(each.directories) for each in registrations if each is not None] == [directories] * 3
+    counts = [len(registration.directories) for registration in registrations if registration is not None]
+    assert counts == [directories] * 3
     cluster.stop()

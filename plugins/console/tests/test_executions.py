@@ -81,9 +81,9 @@ def test_confirmed_plan_is_executed_in_its_stages_and_reverted(console: LiveCons
     before = {name: console.admin.replicas(*name) for name in (("t", 0), ("t", 1), ("t", 2))}
     console.admin.copies.set()
     execution_id = console.begin(moves="1")
-    done = console.ended(execution_id)
-    assert (done["execution"]["result"], done["execution"]["settled"]) == ("completed", 2)
-    assert [stage["partitions"] for stage in done["execution"]["stages"]] == [1, 1]
+    ended = console.ended(execution_id)
+    assert (ended["execution"]["result"], ended["execution"]["settled"]) == ("completed", 2)
+    assert [stage["partitions"] for stage in ended["execution"]["stages"]] == [1, 1]
     assert not any(3 in console.admin.replicas(*name) for name in before)
     (row,) = console.json("/executions")["executions"]
     assert (row["id"], row["is_running"]) == (execution_id, False)
@@ -154,8 +154,8 @@ def test_cluster_that_cannot_be_reached_ends_the_run_and_the_execution_continues
     console.admin.reachable = True
     console.admin.copies.set()
     console.confirm(f"/executions/{execution_id}/resume")
-    done = console.ended(execution_id)
-    assert (done["execution"]["result"], done["problem"]) == ("completed", None)
+    ended = console.ended(execution_id)
+    assert (ended["execution"]["result"], ended["problem"]) == ("completed", None)
 
 
 def test_console_that_ends_leaves_an_execution_to_its_journal(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The consumer groups of a topic: from a cluster that knows them, and from sources that do not."""
+"""The consumer groups of a topic: from a live cluster, and from sources without groups."""
 
 from __future__ import annotations
 

@@ -103,18 +103,18 @@ def test_failure_is_raised_once_and_then_tried_again(jobs: Jobs) -> None:
 
 
 def test_results_beyond_the_bound_are_dropped_but_not_the_last(jobs: Jobs) -> None:
-    made: list[str] = []
+    computed: list[str] = []
 
     def get(key: str, size: int) -> None:
         def compute(progress: Progress) -> str:
-            made.append(key)
+            computed.append(key)
             return key
 
         assert finished(jobs, key, compute, size) == key
 
     for key, size in [("a", 60), ("b", 40), ("a", 60), ("c", 60), ("a", 60), ("large", 500), ("large", 500), ("c", 60)]:
         get(key, size)
-    assert made == ["a", "b", "c", "a", "large", "c"]
+    assert computed == ["a", "b", "c", "a", "large", "c"]
 
 
 @pytest.fixture

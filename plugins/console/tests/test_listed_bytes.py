@@ -42,7 +42,8 @@ class FakeDirectories:
         assert self.may_respond.wait(30)
         if self.failure is not None:
             raise self.failure
-        return {each: [LogDirectory("/data", self.logs(each))] for each in broker_ids if each not in self.silent}
+        responding = (broker_id for broker_id in broker_ids if broker_id not in self.silent)
+        return {broker_id: [LogDirectory("/data", self.logs(broker_id))] for broker_id in responding}
 
     def logs(self, broker_id: int) -> list[DirectoryLog]:
         """The logs of a broker, of which one moves to another directory."""
@@ -66,7 +67,7 @@ def brokers(zookeeper_snapshot: Snapshot) -> FakeDirectories:
 
 @pytest.fixture
 def source(brokers: FakeDirectories) -> LiveSource:
-    return LiveSource("kafka://b:9092", FakeReader(brokers.snapshot), lambda each: each, 0.01, None, brokers)
+    return LiveSource("kafka://b:9092", FakeReader(brokers.snapshot), lambda snapshot: snapshot, 0.01, None, brokers)
 
 
 @pytest.fixture

@@ -183,12 +183,12 @@ def test_differences_are_those_of_plain_python(before: Any, after: Any) -> None:
     result = differences_between(datetime.now(UTC), snapshot_of(old), snapshot_of(new))
     assert result.counts == +expected
     assert len(result.examples) == min(sum(expected.values()), 50)
-    for each in result.examples:
-        if each.kind == "partition":
-            key = (each.name[0], int(each.name[2:]))
-            column = ("leader", "isr").index(each.change)
+    for difference in result.examples:
+        if difference.kind == "partition":
+            key = (difference.name[0], int(difference.name[2:]))
+            column = ("leader", "isr").index(difference.change)
             states = [list(state) if column else state for state in (old[key][column], new[key][column])]
-            assert [each.before, each.after] == states
+            assert [difference.before, difference.after] == states
 
 
 def contents(log: WrittenLog) -> list[bytes]:

@@ -174,33 +174,33 @@ def reading(active: bool, epoch: int, unclean: int = 0, disagreements: int | Non
 )
 def test_events_of_controllers(before: ControllerReading, after: ControllerReading, events: list[str]) -> None:
     changing = _Changing(before)
-    watched = ClusterMonitor(no_cluster("none"), changing)
-    watched.sample()
+    sampled = ClusterMonitor(no_cluster("none"), changing)
+    sampled.sample()
     changing.readings = [after]
-    watched.sample()
-    assert [event.text for event in watched.state.events] == events
+    sampled.sample()
+    assert [event.text for event in sampled.state.events] == events
 
 
 def test_change_right_after_the_start_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "PERIOD_S", 3600.0)
     changing = _Changing(reading(True, 1))
-    watched = ClusterMonitor(no_cluster("none"), changing)
-    watched.start()
-    wait_until(lambda: bool(watched.state.samples))
-    watched.close()
+    sampled = ClusterMonitor(no_cluster("none"), changing)
+    sampled.start()
+    wait_until(lambda: bool(sampled.state.samples))
+    sampled.close()
     changing.readings = [reading(True, 2)]
-    watched.sample()
-    assert [event.text for event in watched.state.events] == ["c is active in epoch 2"]
+    sampled.sample()
+    assert [event.text for event in sampled.state.events] == ["c is active in epoch 2"]
 
 
 def test_samples_and_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     changing = _Changing()
-    watched = ClusterMonitor(no_cluster("none"), changing)
+    sampled = ClusterMonitor(no_cluster("none"), changing)
     for number in range(monitor.SAMPLES_MAX + 50):
         changing.readings = [reading(True, number)]
-        watched.sample()
-    assert (len(watched.state.samples), len(watched.state.events)) == (monitor.SAMPLES_MAX, monitor.EVENTS_MAX)
-    assert watched.state.samples[-1].number == monitor.SAMPLES_MAX + 50
+        sampled.sample()
+    assert (len(sampled.state.samples), len(sampled.state.events)) == (monitor.SAMPLES_MAX, monitor.EVENTS_MAX)
+    assert sampled.state.samples[-1].number == monitor.SAMPLES_MAX + 50
 
 
 # -- The page.
@@ -273,9 +273,9 @@ def test_only_a_demo_can_be_broken(kraft_snapshot: Snapshot) -> None:
 
 
 def test_console_without_cluster_has_the_live_page_alone() -> None:
-    watched = _Changing(reading(True, 5), replace(reading(False, -1), name="<b>", problems=("<i>",)))
+    controllers = _Changing(reading(True, 5), replace(reading(False, -1), name="<b>", problems=("<i>",)))
     pages = (replace(live.live_page, path="/"),)
-    with console_of(no_cluster("c"), pages=pages, controllers=watched) as console:
+    with console_of(no_cluster("c"), pages=pages, controllers=controllers) as console:
         wait_until(lambda: bool(console.json("/")["controllers"]))
         page = console.client.get("/").text
         assert "<td>c</td><td>active</td>" in page

@@ -44,7 +44,7 @@ def open_console(kraft_snapshot: Snapshot, issuer: Issuer) -> Iterator[Callable[
                 "public.url": "http://localhost",
             }
             login = OidcLogin({**values, **{name.replace("_", "."): value for name, value in settings.items()}}, policy)
-            app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(hosts=()), policy, login)
+            app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(allowed_hosts=()), policy, login)
             return clients.enter_context(TestClient(app, base_url="http://localhost", follow_redirects=False))
 
         yield start

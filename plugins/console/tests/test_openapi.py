@@ -42,9 +42,10 @@ def test_every_page_is_described(description: dict[str, Any]) -> None:
     for page in PAGES:
         operation = description["paths"][page.path]["post" if isinstance(page, ActionPage) else "get"]
         assert operation["operationId"] == page.name
-        formats = next(each for each in operation["parameters"] if each["name"] == "format")["schema"]["enum"]
+        parameters = {parameter["name"]: parameter for parameter in operation["parameters"]}
+        formats = parameters["format"]["schema"]["enum"]
         assert formats == ["html", "json", "csv", "parquet"][: 4 if isinstance(page, TablePage) else 2]
-        in_path = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        in_path = {name for name, parameter in parameters.items() if parameter["in"] == "path"}
         assert in_path == set(re.findall(r"{(\w+)}", page.path))
 
 
@@ -67,6 +68,6 @@ def test_refusal_is_as_described(client: TestClient, description: dict[str, Any]
 def test_described_filters_are_columns(client: TestClient, description: dict[str, Any], question: Question) -> None:
     for page in PAGES:
         if isinstance(page, TablePage) and has_no_question(page):
-            described = [each["name"] for each in description["paths"][page.path]["get"]["parameters"]]
+            parameters = description["paths"][page.path]["get"]["parameters"]
             row = client.get(page.path, params={"format": "json", "count": "1", **question(page)}).json()["rows"][0]
-            assert set(row) <= set(described)
+            assert set(row) <= {parameter["name"] for parameter in parameters}

@@ -160,7 +160,7 @@ def test_comparison_has_the_numbers_of_both_reports(console: ConsoleClient) -> N
             assert row["replicas"][1 + side] == broker["replicas_after"]
             assert row["leaders"][0] == broker["leaders_before"]
     files = [
-        console.client.get(f"/plans/{each['id']}/reassignment.json").json()["partitions"] for each in (left, right)
+        console.client.get(f"/plans/{plan['id']}/reassignment.json").json()["partitions"] for plan in (left, right)
     ]
     first, second = ({(row["topic"], row["partition"]): row["replicas"] for row in file} for file in files)
     shared = first.keys() & second.keys()
@@ -242,10 +242,10 @@ def test_labels_stand_before_their_numbers(path: Path) -> None:
 def test_retained_plans_have_a_bound(healthy: Snapshot) -> None:
     settings = ConsoleSettings(job_results_bytes_max=300_000)
     with console_of(healthy, settings) as console:
-        made = [generate(console, remove_brokers="3", seed=str(seed))["id"] for seed in range(1, 8)]
+        ids = [generate(console, remove_brokers="3", seed=str(seed))["id"] for seed in range(1, 8)]
         stored = [row["id"] for row in console.json("/plans")["plans"]]
-        assert 0 < len(stored) < len(made)
-        assert stored == made[::-1][: len(stored)]
+        assert 0 < len(stored) < len(ids)
+        assert stored == ids[::-1][: len(stored)]
 
 
 def test_stated_bytes_of_a_plan_are_those_of_its_parts(healthy: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""Who may use a console, writes and their log, and hostile clients."""
+"""Logins, writes and their audit log, and hostile clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from kframe_console.routes import PAGES
 from kframe_console.security.audit import AuditEntry, AuditLog
 from kframe_console.security.identities import StoredCredentials, password_line, token_line
 from kframe_console.security.login import LoginPolicy
-from kframe_console.security.sessions import FAILURES_MAX, IDLE_S, PENDING_MAX, PENDING_S, TOTAL_S, Failures, Sessions
+from kframe_console.security.sessions import (
+    FAILURES_MAX,
+    IDLE_S,
+    PENDING_MAX,
+    PENDING_S,
+    TOTAL_S,
+    FailedLogins,
+    Sessions,
+)
 from kframe_console.settings import ConsoleSettings
 from kframe_console.sources.saved import SavedSource
 from kframe_console.web.assets import ASSETS
@@ -132,7 +140,7 @@ def test_failed_logins_block_an_address_for_a_minute(open_console: Any, credenti
     for _ in range(FAILURES_MAX):
         assert client.get("/", headers={"authorization": "Bearer wrong"}).status_code == 401
     assert client.get("/", headers={"authorization": "Bearer secret-token"}).status_code == 429
-    login.failures = Failures()
+    login.failed_logins = FailedLogins()
     assert client.get("/", headers={"authorization": "Bearer secret-token"}).status_code == 200
 
 
@@ -307,17 +315,17 @@ def test_sessions_are_bounded_and_end() -> None:
     for _ in range(10 * PENDING_MAX):
         sessions.begin()
     assert len(sessions) == PENDING_MAX + 1
-    assert sessions.of_key(ada.key) is not None, "logins that have only begun displace no user"
-    others = [sessions.complete(sessions.begin(), f"user-{number}") for number in range(3)]
-    assert sessions.of_key(ada.key) is None
-    assert [session is not None for session in map(sessions.of_key, (each.key for each in others))] == [True] * 3
+    assert sessions.find(ada.key) is not None, "logins that have only begun displace no user"
+    later = [sessions.complete(sessions.begin(), f"user-{number}") for number in range(3)]
+    assert sessions.find(ada.key) is None
+    assert all(sessions.find(session.key) for session in later)
     clock.now = IDLE_S + 1
-    assert sessions.of_key(others[0].key) is None
+    assert sessions.find(later[0].key) is None
     used = sessions.complete(sessions.begin(), "ada")
     while clock.now < IDLE_S + 1 + TOTAL_S:
-        assert sessions.of_key(used.key) is not None
+        assert sessions.find(used.key) is not None
         clock.now += IDLE_S - 1
-    assert sessions.of_key(used.key) is None, "also one that is used"
+    assert sessions.find(used.key) is None, "a session ends although it is used"
     begun = sessions.begin()
     clock.now += PENDING_S + 1
     assert sessions.pending(begun.key) is None
@@ -326,14 +334,14 @@ def test_sessions_are_bounded_and_end() -> None:
 def test_login_changes_the_key_of_the_session() -> None:
     sessions = Sessions(3)
     begun = sessions.begin()
-    assert sessions.of_key(begun.key) is None
+    assert sessions.find(begun.key) is None
     assert sessions.complete(begun, "ada").key != begun.key
-    assert sessions.of_key(begun.key) is None
+    assert sessions.find(begun.key) is None
 
 
 def test_failures_of_many_addresses_are_bounded() -> None:
     clock = FakeClock()
-    failures = Failures(clock)
+    failures = FailedLogins(clock)
     for number in range(30_000):
         failures.add(str(number))
     assert len(failures._counts) == 10_000

@@ -1,4 +1,4 @@
-"""The console on a socket: TLS, certificates of clients, and clients that send no proper requests."""
+"""The console on a socket: TLS, certificates of clients, and malformed requests."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return paths
 
 
-def tls_client(authority: Path, own: tuple[Path, Path] | None = None) -> httpx2.Client:
+def tls_client(authority: Path, files: tuple[Path, Path] | None = None) -> httpx2.Client:
     context = ssl.create_default_context(cafile=str(authority))
-    if own is not None:
-        context.load_cert_chain(*own)
+    if files is not None:
+        context.load_cert_chain(*files)
     return httpx2.Client(verify=context, trust_env=False)
 
 
 def test_certificate_of_a_client_names_the_user(kraft_snapshot: Snapshot, tmp_path: Path) -> None:
-    own, ada, eve = (certificate(tmp_path, name) for name in ("console", "ada", "eve"))
+    console, ada, eve = (certificate(tmp_path, name) for name in ("console", "ada", "eve"))
     policy = LoginPolicy(certificates=True, secure=True)
-    app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(hosts=()), policy)
-    with served(app, TlsFiles(*own, ada[0])) as port:
+    app = application(SavedSource.of(kraft_snapshot), ConsoleSettings(allowed_hosts=()), policy)
+    with served(app, TlsFiles(*console, ada[0])) as port:
         url = f"https://localhost:{port}/"
-        with tls_client(own[0], ada) as client:
+        with tls_client(console[0], ada) as client:
             assert '<p class="user">ada</p>' in client.get(url).text
-        for stranger in (eve, None):
-            with tls_client(own[0], stranger) as client, pytest.raises(httpx2.TransportError):
+        for untrusted in (eve, None):
+            with tls_client(console[0], untrusted) as client, pytest.raises(httpx2.TransportError):
                 client.get(url)
 
 
@@ -130,16 +130,21 @@ def test_client_that_completes_no_head_is_disconnected(
 
 
 def test_port_that_is_taken_is_refused() -> None:
-    with listening_socket("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="expected one of this machine"):
-        listening_socket("127.0.0.1", taken.getsockname()[1])
+    with listening_socket("127.0.0.1", 0) as listener, pytest.raises(ConfigError, match="expected one of this machine"):
+        listening_socket("127.0.0.1", listener.getsockname()[1])
     with pytest.raises(ConfigError, match=r"found 192\.0\.2\.1:80"):
         listening_socket("192.0.2.1", 80)
 
 
 def test_unusable_certificate_is_refused(kraft_snapshot: Snapshot, tmp_path: Path) -> None:
-    own, other = certificate(tmp_path, "console"), certificate(tmp_path, "other")
-    (tmp_path / "text").write_text("no certificate")
+    console, other = certificate(tmp_path, "console"), certificate(tmp_path, "other")
+    text = tmp_path / "text"
+    text.write_text("no certificate")
     app = application(SavedSource.of(kraft_snapshot))
-    for files in (TlsFiles(own[0], other[1]), TlsFiles(tmp_path / "text", own[1]), TlsFiles(*own, tmp_path / "text")):
+    for files in (
+        TlsFiles(console[0], other[1]),
+        TlsFiles(tmp_path / "text", console[1]),
+        TlsFiles(*console, tmp_path / "text"),
+    ):
         with pytest.raises(ConfigError, match="TLS: found"):
             server(app, files)

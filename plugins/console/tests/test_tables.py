@@ -152,14 +152,14 @@ def test_order_is_that_of_a_stable_sort(first: list[int], second: list[int], dow
 
 
 def test_cache_drops_the_least_recently_used_beyond_its_bound() -> None:
-    cache, made = ResultCache(100_000), list[str]()
+    cache, computed = ResultCache(100_000), list[str]()
 
     def get(key: str, size: int = 40_000) -> None:
-        cache.get(key, lambda: made.append(key), lambda _: size)
+        cache.get(key, lambda: computed.append(key), lambda _: size)
 
     for key in ("a", "b", "a", "c", "a", "b"):
         get(key)
-    assert made == ["a", "b", "c", "b"]
+    assert computed == ["a", "b", "c", "b"]
     assert 80_000 < cache.nbytes < 100_000
     nbytes = cache.nbytes
     get("large", 101_000)
@@ -170,14 +170,14 @@ def test_cache_is_bounded_for_results_without_bytes() -> None:
     cache = ResultCache(1 << 20)
     for number in range(5_000):
         cache.get(("mask", "x" * 1_000, number), lambda: None, lambda _: 0)
-    assert len(cache._made) <= (1 << 20) / 2_000
+    assert len(cache._results) <= (1 << 20) / 2_000
 
 
 def test_cache_makes_a_result_once_for_threads_that_ask_at_once() -> None:
-    cache, made, begun, may_end = ResultCache(10_000), [], threading.Event(), threading.Event()
+    cache, computed, begun, may_end = ResultCache(10_000), [], threading.Event(), threading.Event()
 
     def make() -> int:
-        made.append(1)
+        computed.append(1)
         begun.set()
         assert may_end.wait(60)
         return 7
@@ -191,7 +191,7 @@ def test_cache_makes_a_result_once_for_threads_that_ask_at_once() -> None:
     may_end.set()
     for thread in threads:
         thread.join()
-    assert (made, results) == ([1], [7, 7, 7, 7])
+    assert (computed, results) == ([1], [7, 7, 7, 7])
 
 
 def test_failure_is_raised_and_not_kept() -> None:

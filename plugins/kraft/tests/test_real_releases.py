@@ -20,14 +20,6 @@ ALL = {1, 2, 3}
 WITH_ELR = RELEASES[1:]
 
 
-def produce(cluster: LedCluster, tools: KafkaTools) -> None:
-    """Produce RECORDS records, idempotently, with acks=all."""
-    limits = ("--num-records", RECORDS, "--record-size", 100, "--throughput", -1)
-    properties = ("--producer-props", f"bootstrap.servers={cluster.kafka.address}", "acks=all")
-    output = tools.run("kafka-producer-perf-test", "--topic", "orders", *limits, *properties)
-    assert f"{RECORDS} records sent" in output
-
-
 def consumed(cluster: LedCluster, tools: KafkaTools, count: int) -> int:
     """How many records a consumer reads from the beginning if it stops at ``count``, or after 20 s without one."""
     limits = ("--from-beginning", "--max-messages", count, "--timeout-ms", 20_000)
@@ -45,7 +37,7 @@ def fail_each_broker(cluster: LedCluster, tools: KafkaTools) -> None:
     until_all(lambda leader, isr: isr == ALL)
     second.kill()
     until_all(lambda leader, isr: leader in (1, 3) and isr == {1, 3})
-    produce(cluster, tools)
+    cluster.kafka.produce(tools, "orders", RECORDS, 100)
     second.start()
     second.await_started()
     until_all(lambda leader, isr: isr == ALL)
@@ -71,7 +63,7 @@ def test_brokers_of_a_release(tmp_path: Path, version: str) -> None:
         cluster.kafka.admin(tools, "kafka-topics", *topic, "--config", "min.insync.replicas=2")
         cluster.kafka.admin(tools, "kafka-topics", "--alter", "--topic", "orders", "--partitions", PARTITIONS)
         cluster.until_all(tools, "orders", PARTITIONS, lambda leader, isr: isr == ALL)
-        produce(cluster, tools)
+        cluster.kafka.produce(tools, "orders", RECORDS, 100)
         fail_each_broker(cluster, tools)
         if version in WITH_ELR:
             level = int(not cluster.metadata.elr_enabled)

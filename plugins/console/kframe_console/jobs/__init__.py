@@ -1,1 +1,1 @@
-"""Computations apart from the thread that serves requests, within bounds."""
+"""Computations outside the thread that serves requests, bounded in number."""

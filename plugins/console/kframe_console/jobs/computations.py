@@ -1,4 +1,4 @@
-"""Runs computations in a bounded number of threads. A bounded number waits; further ones are refused."""
+"""Computations in a bounded number of threads. A bounded number waits; all others are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Overloaded(KframeError):
-    """As many computations wait as may."""
+    """Too many computations wait."""
 
 
 class Computations:
@@ -27,12 +27,12 @@ class Computations:
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, compute: Callable[[], Result]) -> Result:
-        """The result of ``compute``. Raises Overloaded, and what it raises."""
+        """The result of ``compute``. Raises Overloaded, and what ``compute`` raises."""
         if self._admitted >= self._admitted_max:
             raise Overloaded(
                 f"found {self._admitted} computations, expected fewer than {self._admitted_max}: try later"
             )
-        if self._limiter is None:  # It belongs to the event loop, which has begun by now.
+        if self._limiter is None:  # It needs the running event loop.
             self._limiter = anyio.CapacityLimiter(self._running_max)
         self._admitted += 1
         try:

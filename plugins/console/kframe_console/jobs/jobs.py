@@ -1,6 +1,6 @@
 """Long computations: they run one after another in a thread of their own, show their progress, and can be cancelled.
 
-A page asks for a result. If it is there soon, the page has it; otherwise the page shows the job until it has ended.
+A page waits for a result for a moment; if it is not ready, the page shows the progress of the job until it has ended.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from kframe_console.jobs.computations import Overloaded
 
 Value = TypeVar("Value")
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
-#: Seconds that a page waits for a result before it shows the progress, so that this is seen within 300 ms.
-PATIENCE_S: Final = 0.15
+#: Seconds that a page waits for a result before it shows the progress, which users see within 300 ms.
+PAGE_WAIT_S: Final = 0.15
 
 
 class Cancelled(KframeError):
-    """A reader has cancelled the computation."""
+    """A user has cancelled the computation."""
 
 
 class Ending(NamedTuple):
-    """How a job has ended."""
+    """The final state of a job."""
 
     state: JobState
     result: Any = None
@@ -58,7 +58,7 @@ class Job:
         return self._ended.is_set()
 
     def progress(self, done: int, total: int) -> None:
-        """Note the progress. Raises Cancelled in the thread of a computation that is not needed any more."""
+        """Set the progress. Raises Cancelled in the thread of a computation that was cancelled."""
         if self.has_ended:
             raise Cancelled(f"{self.title}: cancelled")
         self.done, self.total = done, total
@@ -74,7 +74,7 @@ class Job:
 
 
 class Unfinished(Exception):
-    """The computation takes longer than a page waits."""
+    """The computation takes longer than PAGE_WAIT_S."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.title)
@@ -84,8 +84,8 @@ class Unfinished(Exception):
 class Jobs:
     """The jobs of a console: one runs, at most ``waiting_max`` wait.
 
-    Results are retained up to ``bytes_max`` and ``results_max``, the least recently used ones are dropped first, and
-    the last one is retained whatever its size. Readers who ask for the same key share a job.
+    Results are retained up to ``bytes_max`` and ``results_max``; the least recently used are dropped first, and the
+    last is retained whatever its size. Requests for the same key share a job.
     """
 
     results_max: Final = 64
@@ -103,11 +103,11 @@ class Jobs:
     ) -> Value:
         """The result of a computation, which starts unless it has begun or ended; ``size`` states the result's bytes.
 
-        Raises Unfinished if it takes longer than PATIENCE_S, Overloaded if too many wait, Cancelled, and what
+        Raises Unfinished if it takes longer than PAGE_WAIT_S, Overloaded if too many wait, Cancelled, and what
         ``compute`` raises. The next call after a failure tries again.
         """
         job = self._job(key, title, compute, size)
-        if not job.wait(PATIENCE_S):
+        if not job.wait(PAGE_WAIT_S):
             raise Unfinished(job)
         if job.state == "done":
             value: Value = job.result
@@ -117,8 +117,8 @@ class Jobs:
                 del self._ended[key]
         raise job.problem or Cancelled(f"{job.title}: cancelled")
 
-    def known(self, key: Hashable) -> Any:
-        """The result of a key, which counts as used now; None if it is not retained."""
+    def retained(self, key: Hashable) -> Any:
+        """The retained result of a key, which counts as used now; None if there is none."""
         with self._lock:
             job = self._ended.get(key)
             if job is None or job.state != "done":
@@ -127,17 +127,17 @@ class Jobs:
             return job.result
 
     def drop(self, key: Hashable) -> None:
-        """Forget an ended job, so that the next request computes its result again."""
+        """Drop an ended job, so that the next request computes its result again."""
         with self._lock:
             self._ended.pop(key, None)
 
     def results(self) -> list[Any]:
-        """All results that are retained, the last used first."""
+        """All retained results, the last used first."""
         with self._lock:
             return [job.result for job in reversed(self._ended.values()) if job.state == "done"]
 
     def find(self, job_id: str) -> Job | None:
-        """The job with this id, if it has not been forgotten."""
+        """The job with this id; None if it was dropped."""
         with self._lock:
             jobs = (*self._pending.values(), *self._ended.values())
         return next((job for job in jobs if job.id == job_id), None)
@@ -175,7 +175,7 @@ class Jobs:
         try:
             value = compute(job.progress)
             ending = Ending("done", value, size(value))
-        except KframeError as problem:  # Without the frames, which have all columns of the cluster.
+        except KframeError as problem:  # Without the frames, which refer to all columns of the cluster.
             ending = Ending("failed", problem=problem.with_traceback(None))
         except BaseException as problem:
             ending = Ending("failed", problem=problem)

@@ -30,7 +30,7 @@ _COLUMNS: Final = tuple(name for name in BrokerRow.__struct_fields__ if name != 
 
 @dataclass(frozen=True, slots=True)
 class KnownBytes:
-    """The bytes of the replicas of brokers, by id, their skew as in the summary, and what is not known of them."""
+    """The bytes of the replicas of brokers, by id, their skew as in the summary, and why some are unknown."""
 
     by_broker: Mapping[int, int]
     skew: float | None = None
@@ -40,10 +40,10 @@ class KnownBytes:
 def known_bytes(context: PageContext) -> KnownBytes | None:
     """The bytes on the brokers of the reading, listed by them or by the sizes of partitions; None without either."""
     key, size = (context.reading.number, "bytes"), 100 * len(context.reading.snapshot.brokers)
-    return context.cache.get(key, lambda: _known(context), lambda _: size)
+    return context.cache.get(key, lambda: _compute_bytes(context), lambda _: size)
 
 
-def _known(context: PageContext) -> KnownBytes | None:
+def _compute_bytes(context: PageContext) -> KnownBytes | None:
     snapshot, listed = context.reading.snapshot, context.reading.listed
     if listed is not None:
         skew = skew_of(np.array([*listed.by_broker.values()], np.int64))

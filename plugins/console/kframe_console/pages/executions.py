@@ -25,7 +25,7 @@ class ExecutionParameters(Struct, forbid_unknown_fields=True):
 
 
 class GoalParameters(Struct, forbid_unknown_fields=True):
-    """The id of an execution, and what is to become of it."""
+    """The id of an execution, and its new goal."""
 
     execution: str
     goal: Literal["pause", "abort", "rollback", "resume"]
@@ -88,7 +88,7 @@ def change_page(context: PageContext, parameters: GoalParameters) -> Redirect:
 
 
 def executions_of(context: PageContext) -> Executions:
-    """What executes plans. Raises InputError if the console may not."""
+    """Executes plans. Raises InputError if the console may not."""
     if context.executions is None:
         raise InputError("execution", "a console that changes no cluster", "--allow-execute on a live cluster")
     return context.executions

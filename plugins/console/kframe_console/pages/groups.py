@@ -11,11 +11,11 @@ from msgspec import Struct
 from kframe.plugin import InputError
 from kframe.plugin.live import Progress
 from kframe_console.pages.page import PageContext, TablePage, page
-from kframe_console.sources.parts import topic_index
+from kframe_console.sources.topic_lookup import topic_index
 from kframe_console.tables.records import figures_table
 from kframe_console.tables.table import ColumnTable
 
-#: How long a result is shown before the brokers are asked again.
+#: How long a result is valid before the page requests it from the brokers again.
 _VALID: Final = timedelta(seconds=30)
 
 
@@ -66,11 +66,11 @@ def groups_page(context: PageContext, parameters: GroupsParameters) -> ColumnTab
     def compute(progress: Progress) -> tuple[datetime, ColumnTable]:
         result, time = cluster.topic_groups(topic, progress), datetime.now(UTC)
         rows = [GroupRow(problem=problem) for problem in result.problems]
-        rows += [GroupRow(**each._asdict(), lag=each.lag) for each in result.partitions]
+        rows += [GroupRow(**partition._asdict(), lag=partition.lag) for partition in result.partitions]
         return time, figures_table((*key, time), rows, GroupRow)
 
-    known = context.jobs.known(key)
-    if known is not None and datetime.now(UTC) - known[0] > _VALID:
+    retained = context.jobs.retained(key)
+    if retained is not None and datetime.now(UTC) - retained[0] > _VALID:
         context.jobs.drop(key)
     title = f"Read the consumer groups of topic {topic}"
     return context.jobs.result(key, title, compute, lambda result: result[1].nbytes)[1]

@@ -1,4 +1,4 @@
-"""The live page: the controllers that run, their queues and latencies, what has happened, and the buttons of a demo."""
+"""The live page: running controllers, their queues and latencies, recent events, and the buttons of a demo."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DemoBroker(Struct):
 
 
 class DemoContent(Struct):
-    """The demo: its brokers, what it can do, what it does, and why it has refused the last operation."""
+    """The demo: its brokers, its operations, the one in progress, and why it has refused the last one."""
 
     brokers: list[DemoBroker]
     operations: list[str]
@@ -70,7 +70,7 @@ class LiveContent(Struct):
 
 
 class DemoReply(Struct):
-    """The operation waits for those before it."""
+    """Confirms that an operation is queued."""
 
     result: str
 
@@ -135,7 +135,7 @@ def _brokers(context: PageContext) -> list[DemoBroker]:
 
 @page(ActionPage, "demo", "/demo")
 def demo_page(context: PageContext, operation: DemoOperation) -> DemoReply:
-    """Breaks or repairs something in the cluster of kframe console --demo.
+    """Perform an operation on the cluster of kframe console --demo.
 
     Raises ParameterError, and Overloaded.
     """

@@ -1,4 +1,4 @@
-"""What a page is: an address, the parameters of its URL, and the value that HTML, JSON, CSV and Parquet show."""
+"""A page: an address, the parameters of its URL, and the value that HTML, JSON, CSV and Parquet show."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What a page is made of: a reading of the source, results that pages share, those of long computations, and
-    the running controllers."""
+    """What a page is made from: a reading of the source, shared results, jobs, and the running controllers."""
 
     source: ClusterSource
     reading: Reading
@@ -52,7 +51,7 @@ class PageContext:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A content that another page has. ``values`` are its parameters, also those in braces of its path."""
+    """The content is on another page. ``values`` are its parameters, including those in braces of its path."""
 
     path: str
     values: Mapping[str, str]
@@ -69,9 +68,9 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """An address, and what it answers. ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``.
+    """An address and its response. ``path`` may have fields of ``parameters`` in braces, as ``/topics/{topic}``.
 
-    ``doc`` describes it, and ``schema`` names the type of its answer in JSON.
+    ``doc`` describes it, and ``schema`` names the type of its JSON.
     """
 
     name: str
@@ -87,7 +86,7 @@ class ConsolePage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPage(ConsolePage):
     """A page with one value. ``build(context, parameters)`` returns a ``content``; it runs in a thread, and raises
-    InputError for what it cannot answer.
+    InputError for unusable parameters.
 
     ``extras(context, parameters, content)`` returns what only HTML shows, such as the choices of a form; with it,
     ``build`` may return None for parameters that ask for nothing yet. It may return a Redirect or a Download instead.
@@ -123,9 +122,9 @@ class TablePage(ConsolePage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionPage(ConsolePage):
-    """A write: it answers POST alone. Each is logged with its user, and needs the token of a page.
+    """A write: it answers only POST. Each is logged with its user, and needs the CSRF token of a page.
 
-    ``predict(context, parameters)`` returns what is to be expected, such as the what-if of a plan, for the log;
+    ``predict(context, parameters)`` returns the expected result for the log, such as the what-if of a plan;
     ``run(context, parameters)`` does it and returns a ``content`` or a Redirect. ``executes``: it changes the cluster,
     for which the console must have been started with ``--allow-execute``.
     """
@@ -139,7 +138,7 @@ class ActionPage(ConsolePage):
 def page(
     kind: Callable[..., Kind], name: str, path: str, *, redirects_to: ContentPage | None = None, **fields: Any
 ) -> Callable[[Callable[..., Any]], Kind]:
-    """A decorator that makes a page of the function that answers it.
+    """A decorator that makes a page of the function that builds or performs it.
 
     The first paragraph of its docstring describes the page. ``fields`` of ``kind`` that are not stated follow from the
     name, from the types of the function, and from the page that it redirects to.

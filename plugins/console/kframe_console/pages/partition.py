@@ -1,4 +1,4 @@
-"""One partition: its state, why it has its leader, who would lead after failures, and its history."""
+"""One partition: its state, why it has its leader, its leader after failures, and its history."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kframe.plugin.whatif import Explanation, WhatIf
 from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.pages.partitions import PartitionRow, partitions_page
 from kframe_console.plans.forms import OptionForm
-from kframe_console.sources.parts import partition_row, topic_snapshot
 from kframe_console.sources.state_changes import StateChangeLine
+from kframe_console.sources.topic_lookup import partition_row, topic_snapshot
 
 #: Most records of the history.
 _RECORDS_MAX: Final = 100
@@ -55,7 +55,7 @@ class PartitionContent(Struct):
 def partition_page(context: PageContext, parameters: Any) -> PartitionContent:
     """One partition: its state, why it has its leader, and its history.
 
-    Raises InputError if there is none, or a broker is unknown.
+    Raises InputError for an unknown partition or broker.
     """
     snapshot, topic, number = context.reading.snapshot, parameters.topic, parameters.partition
     row = partition_row(snapshot, topic, number)

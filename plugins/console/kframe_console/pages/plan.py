@@ -41,7 +41,7 @@ class PlanMoveRow(Struct):
 
 
 def _sections(context: PageContext, link: PlanLink, content: PlanContent) -> dict[str, Any]:
-    """What the page about an approval shows of the plan, and the other plans."""
+    """The sections of the plan, as the page for its approval has them, and the other plans."""
     stored = context.plans.generated(context.reading, link)
     others = [PlanSummary.of(other) for other in context.plans.stored() if other.id != stored.id]
     return {"page": {**stored.page, "generated": content.plan}, "others": others}
@@ -51,7 +51,7 @@ def _sections(context: PageContext, link: PlanLink, content: PlanContent) -> dic
 def plan_page(context: PageContext, link: PlanLink) -> PlanContent:
     """A generated plan and its effect on brokers, racks and topics: kframe plan generate.
 
-    Raises InputError for an unknown one, and for a request that is none.
+    Raises InputError for an unknown plan and an invalid request.
     """
     stored = context.plans.generated(context.reading, link)
     is_current = stored.id == context.plans.id_of(context.reading, stored.texts)

@@ -1,4 +1,4 @@
-"""Two plans side by side: what they move, how balanced they leave the brokers, racks and bounds."""
+"""Two plans side by side: moves, balance, racks and bounds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PlanComparison(Struct):
 def comparison_page(context: PageContext, parameters: ComparisonParameters) -> PlanComparison:
     """Two plans side by side: moves, bytes, balance, racks and bounds.
 
-    Raises InputError for an unknown one.
+    Raises InputError for an unknown plan.
     """
     left = PlanLink(plan=parameters.left, request=parameters.left_request)
     right = PlanLink(plan=parameters.right, request=parameters.right_request)
@@ -146,13 +146,13 @@ def _brokers(left: GeneratedPlanDocument, right: GeneratedPlanDocument) -> Itera
         for broker in document.brokers:
             rows.setdefault(broker.broker_id, [None, None])[index] = broker
     for broker_id, pair in sorted(rows.items()):
-        known = next(broker for broker in pair if broker is not None)
-        loads = {kind: _loads(pair, known, kind) for kind in ("replicas", "leaders", "bytes")}
-        yield ComparedBroker(broker_id, known.rack, loads["replicas"] or [], loads["leaders"] or [], loads["bytes"])
+        broker = next(broker for broker in pair if broker is not None)
+        loads = {kind: _loads(pair, broker, kind) for kind in ("replicas", "leaders", "bytes")}
+        yield ComparedBroker(broker_id, broker.rack, loads["replicas"] or [], loads["leaders"] or [], loads["bytes"])
 
 
-def _loads(pair: Sequence[Any], known: Any, kind: str) -> list[int] | None:
+def _loads(pair: Sequence[Any], broker: Any, kind: str) -> list[int] | None:
     """Before, after the left plan and after the right one. A plan that does not know the broker leaves it as it is."""
-    before = getattr(known, f"{kind}_before")
-    after = [before if broker is None else getattr(broker, f"{kind}_after") for broker in pair]
+    before = getattr(broker, f"{kind}_before")
+    after = [before if planned is None else getattr(planned, f"{kind}_after") for planned in pair]
     return None if None in (before, *after) else [before, *after]

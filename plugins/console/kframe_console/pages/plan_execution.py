@@ -1,4 +1,4 @@
-"""The page that confirms the execution of a plan: what is expected on the cluster as it is. Its form begins it."""
+"""The page that confirms the execution of a plan: its expected effect on the present cluster. Its form begins it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_ALLOWED: Final = (
 
 
 class ExecutionPreview(Struct):
-    """What the execution of a plan would do. ``digest`` is that of the plan and its stages.
+    """What the execution of a plan would do. ``digest`` identifies the plan and its stages.
 
     ``execution`` is what ``kframe plan execute -o json`` prints without ``--execute``, for the cluster as it is; null
     where ``problems`` prevent it. ``known`` is the id of its execution, if it was begun before.
@@ -80,7 +80,7 @@ def preview_page(context: PageContext, parameters: Any) -> ExecutionPreview:
 def begin_page(context: PageContext, parameters: Any) -> Redirect:
     """Begin the execution of a plan.
 
-    Raises InputError for another plan than that of the page.
+    Raises InputError if the plan is not the plan of the page.
     """
     staged = context.plans.prepared(context.reading, parameters)
     executions = executions_of(context)

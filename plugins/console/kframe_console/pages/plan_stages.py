@@ -1,4 +1,4 @@
-"""A plan in stages on an axis of time, and one stage with what broker failures would harm in it."""
+"""A plan in stages on an axis of time, and one stage with the effects of broker failures in it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def plans_page(context: PageContext, _parameters: Any) -> PlansContent:
 def new_page(context: PageContext, parameters: Any) -> Redirect:
     """The address of the plan for a request: kframe plan generate.
 
-    Raises InputError for a request that is none.
+    Raises InputError for an invalid request.
     """
     texts = GOALS.texts_of(parameters)
     context.plans.check(context.reading, texts)

@@ -21,7 +21,7 @@ RESTARTS: Final = OptionForm("restart", lambda *, request: request, restart_opti
 def restarts_page(context: PageContext, parameters: Any) -> RestartPlanDocument:
     """The batches of a rolling restart: kframe plan restarts.
 
-    A job's. Raises InputError, Unfinished and what else a job raises.
+    Raises InputError, Unfinished and what the job raises.
     """
     snapshot, texts = context.reading.snapshot, RESTARTS.texts_of(parameters)
     request = RESTARTS.request(texts)

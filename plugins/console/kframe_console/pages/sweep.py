@@ -34,7 +34,7 @@ class FailuresParameters(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """``by`` ranks the failures, of which JSON has ``limit``. The picture is that of ``units``; ``elr`` as in
+    """``by`` ranks the failures, of which JSON has ``limit``. The heat map has ``units``; ``elr`` is as in
     FailuresParameters."""
 
     by: SortBy = SortBy.OFFLINE
@@ -53,7 +53,7 @@ class SweepResult:
 
 
 def sweep_result(context: PageContext, elr: Elr | None) -> SweepResult:
-    """The sweep of the reading, a job's. Raises InputError, Unfinished and what else a job raises."""
+    """The sweep of the reading. Raises InputError, Unfinished and what the job raises."""
     snapshot, key = context.reading.snapshot, (context.reading.number, "sweep", elr)
 
     def compute(progress: Progress) -> SweepResult:
@@ -67,7 +67,7 @@ def sweep_result(context: PageContext, elr: Elr | None) -> SweepResult:
 
 
 def elr_enabled(elr: Elr | None) -> bool | None:
-    """``elr`` as the engine has it."""
+    """``elr`` as an argument of ``sweep``."""
     return None if elr is None else elr == "on"
 
 

@@ -1,4 +1,4 @@
-"""The failures of two brokers, or of two racks, as a matrix for a picture."""
+"""The failures of two brokers, or of two racks, as a matrix for a heat map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.plugin.whatif import SortBy, Sweep, sweep
 from kframe_console.pages.page import ContentPage, PageContext, page
 from kframe_console.pages.sweep import Elr, SweepParameters, elr_enabled, sweep_result
 
-#: Most racks whose pairs fail: each of about as many sweeps has half of them.
+#: Most racks whose pairs fail: ``k`` racks need about ``k`` sweeps.
 _RACKS_MAX: Final = 100
 
 
@@ -47,7 +47,7 @@ class RackPairs:
 def heat_page(context: PageContext, parameters: SweepParameters) -> HeatContent:
     """The failures of each two brokers, or racks, as a matrix.
 
-    Raises ParameterError if the source lacks what decides it, or has too many racks.
+    Raises ParameterError if the source lacks the settings of topics, or has too many racks.
     """
     by = parameters.by
     if parameters.units == "racks":
@@ -57,11 +57,11 @@ def heat_page(context: PageContext, parameters: SweepParameters) -> HeatContent:
     else:
         swept = sweep_result(context, parameters.elr).swept
         values = None if swept.sort_keys()[by] is None else swept.pairs(by)
-        known = {broker.broker_id: broker.rack for broker in context.reading.snapshot.brokers}
-        order = sorted(range(len(swept.brokers)), key=lambda index: known[swept.brokers[index]] or "")
+        rack_of = {broker.broker_id: broker.rack for broker in context.reading.snapshot.brokers}
+        order = sorted(range(len(swept.brokers)), key=lambda index: rack_of[swept.brokers[index]] or "")
         values = None if values is None else values[np.ix_(order, order)]
         labels = [str(swept.brokers[index]) for index in order]
-        racks = [known[int(label)] for label in labels]
+        racks = [rack_of[int(label)] for label in labels]
     if values is None:
         actual = f"{str(by)!r} and a source without topic settings"
         raise ParameterError("by", actual, "settings with min.insync.replicas")
@@ -71,10 +71,10 @@ def heat_page(context: PageContext, parameters: SweepParameters) -> HeatContent:
 
 
 def _triangle(values: NDArray[np.float64], by: SortBy) -> list[list[float | int | None]]:
-    known = values if by is SortBy.SKEW else values.astype(np.int64)
+    numbers = values if by is SortBy.SKEW else values.astype(np.int64)
     return [
-        [None if number != number else round(number, 3) for number in known[row, : row + 1].tolist()]  # noqa: PLR0124
-        for row in range(len(known))
+        [None if number != number else round(number, 3) for number in numbers[row, : row + 1].tolist()]  # noqa: PLR0124
+        for row in range(len(numbers))
     ]
 
 
@@ -89,25 +89,25 @@ def _nbytes(pairs: RackPairs) -> int:
 
 
 def _rack_pairs(snapshot: Snapshot, elr: Elr | None, progress: Progress) -> RackPairs:
-    """A sweep fails each rack alone. Further ones fail the racks of a cluster in which two racks are one."""
+    """Sweep single racks; then pairs, as the racks of clusters in which each pair is merged into one rack."""
     alone = sweep(snapshot, depth=0, elr=elr_enabled(elr))
     racks, count = alone.rack_names, len(alone.rack_names)
     if count > _RACKS_MAX:
         raise ParameterError("units", f"{count} racks", f"brokers: pairs of more than {_RACKS_MAX} racks take too long")
     shape = (count, count)
     values = {by: None if keys is None else np.full(shape, np.nan) for by, keys in alone.sort_keys().items()}
-    _enter(values, alone, [(number, number) for number in range(count)])
+    _fill(values, alone, [(number, number) for number in range(count)])
     rounds = list(_rounds(count))
     for done, pairs in enumerate(rounds, 1):
         progress(done - 1, len(rounds))
         merged = {racks[rack]: f"{number:09}" for number, pair in enumerate(pairs) for rack in pair}
         brokers = tuple(replace(facts, rack=merged.get(facts.rack or "")) for facts in snapshot.brokers)
-        _enter(values, sweep(replace(snapshot, brokers=brokers), depth=0, elr=elr_enabled(elr)), pairs)
+        _fill(values, sweep(replace(snapshot, brokers=brokers), depth=0, elr=elr_enabled(elr)), pairs)
     return RackPairs(racks, values)
 
 
-def _enter(values: Mapping[SortBy, NDArray[np.float64] | None], swept: Sweep, pairs: Sequence[tuple[int, int]]) -> None:
-    """Enter a sweep of racks, which are ``pairs`` in this order."""
+def _fill(values: Mapping[SortBy, NDArray[np.float64] | None], swept: Sweep, pairs: Sequence[tuple[int, int]]) -> None:
+    """Fill in the effects of a sweep whose racks are ``pairs`` in this order."""
     first, second = np.array(pairs, np.int64).reshape(-1, 2).T
     for by, keys in swept.sort_keys().items():
         matrix = values[by]
@@ -116,7 +116,7 @@ def _enter(values: Mapping[SortBy, NDArray[np.float64] | None], swept: Sweep, pa
 
 
 def _rounds(count: int) -> Iterator[list[tuple[int, int]]]:
-    """Each two of ``count`` once, in rounds in which none occurs twice: one stays, the others go around."""
+    """All pairs of ``count`` numbers in disjoint rounds, by the circle method of round-robin tournaments."""
     circle = [*range(count), *([-1] if count % 2 else [])]
     for _ in range(len(circle) - 1):
         half = len(circle) // 2

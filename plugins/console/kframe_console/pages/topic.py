@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kframe.plugin.snapshot import SnapshotTopic, conditions_of, topic_rows
 from kframe_console.pages.page import ContentPage, PageContext, page
-from kframe_console.sources.parts import topic_snapshot
+from kframe_console.sources.topic_lookup import topic_snapshot
 
 
 class TopicParameters(Struct, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class TopicContent(Struct):
 def topic_page(context: PageContext, parameters: TopicParameters) -> TopicContent:
     """One topic: settings, and conditions of its partitions.
 
-    Raises ParameterError if there is none of this name.
+    Raises ParameterError for an unknown topic.
     """
     snapshot = topic_snapshot(context.reading.snapshot, parameters.topic)
     return TopicContent(next(topic_rows(snapshot)), conditions_of(snapshot).counts())

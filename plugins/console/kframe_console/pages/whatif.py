@@ -1,4 +1,4 @@
-"""What-if: an operation that readers choose by pointing at brokers, and what it does to partitions."""
+"""What-if: an operation on brokers that users point at, and its effect on partitions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WhatIfParameters: Final[type[Struct]] = defstruct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhatIfResult:
-    """What is retained of an outcome."""
+    """The retained parts of an outcome."""
 
     document: WhatIfDocument
     changes: ColumnTable
@@ -57,16 +57,16 @@ class WhatIfResult:
 
 
 def operations_of(snapshot: Snapshot) -> dict[str, OptionForm]:
-    """The operations that a cluster of this mode has."""
+    """The operations on a cluster of this mode."""
     return {name: form for name, form in OPERATIONS.items() if snapshot.is_kraft or name not in _KRAFT_ONLY}
 
 
-def _chosen(snapshot: Snapshot, parameters: Any) -> tuple[OptionForm | None, dict[str, str]]:
-    """The form of the chosen operation, and its texts. Raises ParameterError for others than it has."""
-    known, name = operations_of(snapshot), parameters.operation
-    if name and name not in known:
-        raise ParameterError("operation", repr(name), nearest(name, tuple(known)))
-    form = known.get(name)
+def _chosen_form(snapshot: Snapshot, parameters: Any) -> tuple[OptionForm | None, dict[str, str]]:
+    """The form of the chosen operation, and its texts. Raises ParameterError for parameters that it does not have."""
+    forms, name = operations_of(snapshot), parameters.operation
+    if name and name not in forms:
+        raise ParameterError("operation", repr(name), nearest(name, tuple(forms)))
+    form = forms.get(name)
     if form is None:
         return None, {}
     names = {"operation", *(field.name for field in form.fields)}
@@ -78,9 +78,9 @@ def _chosen(snapshot: Snapshot, parameters: Any) -> tuple[OptionForm | None, dic
 
 
 def whatif_result(context: PageContext, parameters: Any) -> WhatIfResult:
-    """The result of an operation, a job's. Raises InputError, Unfinished and what else a job raises."""
+    """The result of an operation. Raises InputError, Unfinished and what the job raises."""
     snapshot, name = context.reading.snapshot, parameters.operation
-    form, texts = _chosen(snapshot, parameters)
+    form, texts = _chosen_form(snapshot, parameters)
     if form is None:
         raise ParameterError("operation", "no value", "one of " + ", ".join(OPERATIONS))
     key = (context.reading.number, "whatif", name, *texts.items())
@@ -104,7 +104,7 @@ def whatif_result(context: PageContext, parameters: Any) -> WhatIfResult:
 
 def _extras(context: PageContext, parameters: Any, content: WhatIfDocument | None) -> dict[str, Any]:
     """The operations of the cluster, the form of the chosen one, brokers to point at, and pictures of the result."""
-    form, texts = _chosen(context.reading.snapshot, parameters)
+    form, texts = _chosen_form(context.reading.snapshot, parameters)
     fields = () if form is None else form.fields
     return {
         "operations": operations_of(context.reading.snapshot),
@@ -124,12 +124,12 @@ def whatif_page(context: PageContext, parameters: Any) -> WhatIfDocument | None:
 
     None until the operation and what it is applied to are chosen.
     """
-    _, texts = _chosen(context.reading.snapshot, parameters)
+    _, texts = _chosen_form(context.reading.snapshot, parameters)
     return whatif_result(context, parameters).document if texts else None
 
 
-def _explained_by(context: PageContext, parameters: Any) -> Mapping[str, str]:
-    """The explanation of a partition after the failure of these brokers, if the operation is one."""
+def _partition_links(context: PageContext, parameters: Any) -> Mapping[str, str]:
+    """Links to the explanation of each partition after a failure of brokers; none for other operations."""
     operation = whatif_result(context, parameters).document.operation
     if operation.verb != Verb.FAIL:
         return {}
@@ -138,7 +138,7 @@ def _explained_by(context: PageContext, parameters: Any) -> Mapping[str, str]:
 
 @page(
     TablePage, "whatif-partitions", "/whatif/partitions", title="Changed partitions", row=ChangedPartition,
-    schema="kframe.whatif-partitions/v1", links=PARTITION_LINKS, links_of=_explained_by, parameters=WhatIfParameters,
+    schema="kframe.whatif-partitions/v1", links=PARTITION_LINKS, links_of=_partition_links, parameters=WhatIfParameters,
 )  # fmt: skip
 def changed_partitions_page(context: PageContext, parameters: Any) -> ColumnTable:
     """The partitions that an operation changes, before and after: the partitions of kframe whatif -o json."""

@@ -1,1 +1,1 @@
-"""Plans of this session: how they are requested, generated, compared, put in stages and executed."""
+"""Plans of this session: requests, generation, comparison, stages and execution."""

@@ -44,7 +44,7 @@ _SUFFIX: Final = ".journal"
 
 
 class RunProgress(Struct):
-    """What a run has moved. Bytes are 0 if no size is known; ``remaining_s`` is null if it cannot be estimated yet."""
+    """The progress of a run. Bytes are 0 if no size is known; ``remaining_s`` is null until it can be estimated."""
 
     partitions: int
     total: int
@@ -55,7 +55,7 @@ class RunProgress(Struct):
 
 
 class ExecutionContent(Struct):
-    """An execution: its journal as ``kframe plan status`` shows it, and the run of it in this console, if there is one.
+    """An execution: its journal as ``kframe plan status`` shows it, and its run in this console, if there is one.
 
     ``problem`` says why the last run here ended without a result, such as a cluster that cannot be reached.
     """
@@ -73,7 +73,7 @@ class _Run:
     def __init__(
         self, connect: Callable[[], Administration], journal: Journal, state: ExecutionState, interval_s: float
     ) -> None:
-        """Begin. The cluster is read every ``interval_s`` seconds."""
+        """Start the thread, which reads the cluster every ``interval_s`` seconds."""
         self._connect = connect
         self._journal = journal
         self._state = state
@@ -88,7 +88,7 @@ class _Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread works."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def request(self, goal: Goal) -> None:
@@ -96,7 +96,7 @@ class _Run:
         self._requested = goal
 
     def stop(self) -> None:
-        """End after the present step. The goal stays."""
+        """End after the present step, without a change of the goal."""
         self._stop.set()
         self._thread.join()
 
@@ -140,15 +140,15 @@ class Executions:
         self._interval_s = interval_s
         self._lock = Lock()
         self._run: tuple[str, _Run] | None = None
-        """The last execution here, which may run."""
+        """The last execution of this console, which may run."""
 
     @staticmethod
     def id_of(staged: PreparedPlan) -> str:
-        """The id of the execution of a plan in stages: equal for equal ones."""
+        """The id of the execution of a plan in stages: equal for equal stages."""
         return staged.digest[:16]
 
     def path_of(self, execution_id: str) -> Path:
-        """The journal of an execution that may have begun."""
+        """The path of the journal of an execution, which need not have begun."""
         return self._folder / f"{execution_id}{_SUFFIX}"
 
     def ids(self) -> list[str]:
@@ -156,7 +156,7 @@ class Executions:
         return sorted(path.stem for path in self._folder.glob(f"*{_SUFFIX}") if _ID.fullmatch(path.stem))
 
     def content(self, execution_id: str) -> ExecutionContent:
-        """An execution. Raises ParameterError for an unknown one."""
+        """The state of an execution. Raises ParameterError for an unknown one."""
         run = self._run_of(execution_id)
         if run is not None:
             return ExecutionContent(execution_id, run.is_running, run.document, run.progress, run.problem)
@@ -165,17 +165,17 @@ class Executions:
         return ExecutionContent(execution_id, False, document, None, None)
 
     def check(self, staged: PreparedPlan, limits: ExecutionLimits) -> CheckedExecution:
-        """A plan against the live cluster. Raises StalePlan, and StoreError without a controller."""
+        """Check a plan against the live cluster. Raises StalePlan, and StoreError without a controller."""
         with closing(self._connect()) as admin:
             return check_execution(staged, admin, self._url, limits)
 
     def effect(self, execution_id: str, goal: Goal) -> ExecutionEffect | None:
-        """The expected effect of what a goal still moves; None: of nothing. Raises ParameterError and StoreError."""
+        """The expected effect of the remaining moves; None if nothing moves. Raises ParameterError and StoreError."""
         with closing(self._connect()) as admin:
             return remaining_effect(self._state(execution_id), goal, admin)
 
     def start(self, staged: PreparedPlan, limits: ExecutionLimits) -> str:
-        """Execute a plan. Returns the id. Raises StalePlan, StoreError, and InputError for what cannot be executed."""
+        """Execute a plan. Returns the id. Raises StalePlan, StoreError, and InputError if the cluster refuses it."""
         checked = self.check(staged, limits)
         if checked.problems or checked.start is None:
             raise InputError(staged.plan.name, "; ".join(checked.problems[:3]), "a plan that the cluster accepts")
@@ -187,7 +187,7 @@ class Executions:
         return execution_id
 
     def change_goal(self, execution_id: str, goal: Goal) -> None:
-        """Work towards a goal: that of a running execution becomes PAUSE or ABORT, and one that does not run continues.
+        """Change the goal: PAUSE or ABORT of a running execution; any goal of one that does not run, which continues.
 
         Raises ParameterError, InputError for an execution that runs, and JournalError.
         """
@@ -213,7 +213,7 @@ class Executions:
             self._begin(execution_id, journal, state)
 
     def close(self) -> None:
-        """Stop the run where it is."""
+        """Stop the run after its present step."""
         if self._run is not None:
             self._run[1].stop()
 

@@ -17,16 +17,16 @@ from kframe.plugin.settings import short_repr
 
 _YES: Final = ("true", "yes", "on", "1")
 _NO: Final = ("", "false", "no", "off", "0")
-#: Letters of an abbreviation.
+#: Characters of an abbreviation.
 _ABBREVIATION: Final = 2
 _EXPECTED: Final = re.compile(r"(?:.*: )?found .*?, expected (?P<expected>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """An option: its name in a URL, its flag on the command line, and what a form shows of it.
+    """An option: its name in a URL, its flag on the command line, and what a form shows.
 
-    An argument has no flag, but its metavariable; a flag with a negation has both as ``choices``.
+    ``flag`` of an argument is its metavariable. ``choices`` of a flag with a negation are both.
     """
 
     name: str
@@ -41,7 +41,7 @@ class FormField:
 
     @property
     def label(self) -> str:
-        """The name that a form shows: of a flag with a negation both, and a whole name for an abbreviation."""
+        """The name that a form shows: both names of a flag with a negation, and the full name of an abbreviation."""
         flag = self.flag.removeprefix("--")
         if self.is_flag and self.choices:
             flag = " or ".join(self.choices)
@@ -49,7 +49,7 @@ class FormField:
 
 
 class OptionForm:
-    """The options that ``decorators`` add to a command. ``make`` gets what they pass, and returns the request."""
+    """The options that ``decorators`` add to a command. ``make`` receives their values, and returns the request."""
 
     def __init__(
         self,
@@ -58,30 +58,30 @@ class OptionForm:
         *decorators: Callable[..., Any],
         parameters: type[Struct] | None = None,
     ) -> None:
-        """``parameters`` is a struct whose fields the parameters of the form have besides."""
+        """``parameters`` is a struct with further fields of the URL."""
         command: Any = make
         for decorate in reversed(decorators):
             command = decorate(command)
         self._command = click.command(name, add_help_option=False)(command)
         self.fields = tuple(map(_field, self._command.params))
-        own = [(field.name, str | None, None) for field in self.fields]
+        options = [(field.name, str | None, None) for field in self.fields]
         bases = (Struct,) if parameters is None else (parameters,)
         self.parameters: type[Struct] = msgspec.defstruct(
-            f"{name.title().replace('-', '')}Parameters", own, bases=bases, kw_only=True, forbid_unknown_fields=True
+            f"{name.title().replace('-', '')}Parameters", options, bases=bases, kw_only=True, forbid_unknown_fields=True
         )
 
     def parameters_with(self, **fields: tuple[Any, ...]) -> type[Struct]:
         """``parameters`` with further fields, of types with or without a default."""
-        own = [(name, *field) for name, field in fields.items()]
+        further = [(name, *field) for name, field in fields.items()]
         name = "".join(map(str.title, fields)) + self.parameters.__name__
-        return msgspec.defstruct(name, own, bases=(self.parameters,), kw_only=True, forbid_unknown_fields=True)
+        return msgspec.defstruct(name, further, bases=(self.parameters,), kw_only=True, forbid_unknown_fields=True)
 
     def texts_of(self, parameters: Any) -> dict[str, str]:
         """``texts`` of an object of ``parameters``. Raises ParameterError."""
         return self.texts({field.name: getattr(parameters, field.name) for field in self.fields})
 
     def texts(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """The values that are given and no defaults, in the order of the options. Raises ParameterError."""
+        """The given values that are not defaults, in the order of the options. Raises ParameterError."""
         texts = {}
         for field in self.fields:
             text = (values.get(field.name) or "").strip()
@@ -97,7 +97,7 @@ class OptionForm:
         return texts
 
     def request(self, texts: Mapping[str, str], obj: object = None) -> Any:
-        """What the command makes of these texts, and of ``obj``, the object of its context.
+        """The request that the command makes of ``texts``, and of ``obj``, the object of its context.
 
         Raises ParameterError, which names the field, and InputError.
         """
@@ -106,7 +106,7 @@ class OptionForm:
         except (click.ClickException, InputError) as problem:
             message = str(problem) if isinstance(problem, InputError) else problem.format_message()
             option = getattr(problem, "param", None)
-            name = option.name if option is not None else _named(message, self.fields)
+            name = option.name if option is not None else _field_name(message, self.fields)
             if name is None:
                 raise
             match = _EXPECTED.fullmatch(message)
@@ -114,7 +114,7 @@ class OptionForm:
             raise ParameterError(name, short_repr(texts.get(name, "")), expected) from problem
 
     def arguments(self, texts: Mapping[str, str]) -> list[str]:
-        """The options with these values as a command line has them."""
+        """The options with these values, as arguments of a command line."""
         options, arguments = list[str](), list[str]()
         for field in self.fields:
             text = texts.get(field.name)
@@ -130,7 +130,7 @@ class OptionForm:
         return [*options, "--", *arguments] if arguments else options
 
     def command_line(self, texts: Mapping[str, str]) -> str:
-        """The options as they are typed."""
+        """The options as users type them."""
         return shlex.join(self.arguments(texts))
 
 
@@ -160,6 +160,6 @@ def _field(option: click.Parameter) -> FormField:
     )
 
 
-def _named(message: str, fields: tuple[FormField, ...]) -> str | None:
-    """The field whose option a message begins with."""
+def _field_name(message: str, fields: tuple[FormField, ...]) -> str | None:
+    """The name of the field with whose option a message begins; None if there is none."""
     return next((field.name for field in fields if message.startswith((f"{field.flag}:", f"{field.flag} "))), None)

@@ -1,7 +1,7 @@
-"""The plans of this session. They are results of jobs, so their number and bytes have a bound.
+"""The plans of this session. They are results of jobs, so their number and bytes are bounded.
 
-An id is a digest of the request and of the cluster, so that the same request on the same cluster is the same plan. A
-link has the request besides: it makes the plan again if it has been dropped.
+An id is a digest of the request and of the cluster: the same request on the same cluster is the same plan. A link
+also has the request, which makes the plan again after it was dropped.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def _goals(*, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ..
         raise ParameterError("goal", short_repr(names), f"those of plugins: {problem}") from problem
 
 
-#: What a plan is to do, and the limits of its stages.
+#: The goals of a plan, and the limits of its stages.
 GOALS: Final = OptionForm("generate", _goals, goal_options, term_options)
 LIMITS: Final = OptionForm("stage", lambda *, limits: limits, limit_options, parameters=PlanLink)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPlan:
-    """A generated plan without its snapshot. ``before`` (k,) are the replicas of its partitions at that time,
-    ``adding`` and ``removing`` what it copies and deletes."""
+    """A generated plan without its snapshot. ``before`` (k,) are the replicas of its partitions when it was made,
+    ``adding`` and ``removing`` the replicas that it copies and deletes."""
 
     id: str
     texts: Mapping[str, str]
@@ -93,7 +93,7 @@ class StoredPlan:
         """Bytes of all parts, about."""
         targets = self.plan.targets
         lists = (targets.replicas, self.before, self.adding, self.removing)
-        arrays = (targets.topic, targets.partition, *(array for each in lists for array in (each.values, each.offsets)))
+        arrays = (targets.topic, targets.partition, *(array for part in lists for array in (part.values, part.offsets)))
         documents = len(msgspec.json.encode(self.document)) + len(msgspec.json.encode(self.page))
         return sum(array.nbytes for array in arrays) + _STRUCT_BYTES * documents
 
@@ -113,14 +113,14 @@ def no_sizes(_snapshot: Snapshot) -> None:
 
 
 class Plans:
-    """Makes plans and finds them again."""
+    """Generates plans, and finds the retained ones."""
 
     def __init__(self, jobs: Jobs, sizes: Sizes) -> None:
         self._jobs = jobs
         self.sizes: Final = sizes
 
     def stored(self) -> list[StoredPlan]:
-        """The plans that are retained, the last used first."""
+        """The retained plans, the last used first."""
         return [result for result in self._jobs.results() if isinstance(result, StoredPlan)]
 
     def id_of(self, reading: Reading, texts: Mapping[str, str]) -> str:
@@ -129,20 +129,20 @@ class Plans:
         return hashlib.sha256(msgspec.json.encode(identity)).hexdigest()[:_ID_DIGITS]
 
     def find(self, link: PlanLink, reading: Reading) -> tuple[str, Mapping[str, str]]:
-        """Id and request of the plan that a link names, on the present cluster if it was dropped.
+        """The id and the request of the plan that a link names; on the present cluster if the plan was dropped.
 
         Raises ParameterError for an unknown plan without its request.
         """
-        known: StoredPlan | None = self._jobs.known(("plan", link.plan))
-        if known is not None:
-            return known.id, known.texts
+        stored: StoredPlan | None = self._jobs.retained(("plan", link.plan))
+        if stored is not None:
+            return stored.id, stored.texts
         if not link.request:
             raise ParameterError("plan", short_repr(link.plan), "the id of a plan of this session, or its request too")
         texts = request_texts(link.request)
         return self.id_of(reading, texts), texts
 
     def generated(self, reading: Reading, link: PlanLink) -> StoredPlan:
-        """The plan that a link names. Raises Unfinished while it is made, and InputError for what cannot be planned."""
+        """The plan that a link names. Raises Unfinished while it is made, and InputError for an impossible request."""
         plan_id, texts = self.find(link, reading)
         title = f"Generate a plan: {GOALS.command_line(texts)}"
         return self._jobs.result(
@@ -160,7 +160,7 @@ class Plans:
         return self._jobs.result(key, "Compare two plans", compute, _struct_nbytes)
 
     def prepared(self, reading: Reading, link: Any) -> PreparedPlan:
-        """A plan as it is executed: in stages within the limits of ``link``, or in one stage without any.
+        """A plan for execution: in stages within the limits of ``link``, or in a single stage without limits.
 
         Raises Unfinished and InputError.
         """
@@ -193,9 +193,9 @@ class Plans:
 
     def make(self, reading: Reading, plan_id: str, texts: Mapping[str, str], progress: Progress) -> StoredPlan:
         """The plan with this id, made now unless it is retained. Raises InputError."""
-        known: StoredPlan | None = self._jobs.known(("plan", plan_id))
-        if known is not None:
-            return known
+        stored: StoredPlan | None = self._jobs.retained(("plan", plan_id))
+        if stored is not None:
+            return stored
         return _stored(plan_id, texts, plan(reading.snapshot, self.check(reading, texts), progress=progress))
 
     def check(self, reading: Reading, texts: Mapping[str, str]) -> PlanRequest:
@@ -209,7 +209,7 @@ class Plans:
 
 
 def request_texts(query: str) -> dict[str, str]:
-    """The request that a query has. Raises ParameterError."""
+    """The request in a query. Raises ParameterError."""
     try:
         pairs = dict(parse_qsl(query, strict_parsing=True, max_num_fields=len(GOALS.fields)))
     except ValueError as problem:

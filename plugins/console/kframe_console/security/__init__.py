@@ -1,1 +1,1 @@
-"""Who may use a console: logins, tokens against forged writes, bounds, and the log of writes."""
+"""Access to a console: logins, sessions, CSRF tokens, and the log of writes."""

@@ -31,7 +31,7 @@ class AuditEntry(Struct, frozen=True):
 
 
 class AuditLog:
-    """Appends lines to a file, each safe on disk before the write goes on. Without a file it does nothing."""
+    """Appends lines to a file, and waits until each is on disk. Without a file it does nothing."""
 
     def __init__(self, path: Path | None) -> None:
         """Raises InputError if the file cannot be written."""
@@ -44,7 +44,7 @@ class AuditLog:
                 raise InputError(str(path), problem.strerror or str(problem), "a file that can be written") from problem
 
     def write(self, entry: AuditEntry) -> None:
-        """Append a line. Raises OSError if it cannot: then nothing may be done."""
+        """Append a line. Raises OSError if it cannot: then the caller must not write."""
         if self._file is None:
             return
         line = msgspec.json.encode(entry) + b"\n"
@@ -60,6 +60,6 @@ class AuditLog:
             self._file = None
 
 
-def now_text() -> str:
-    """The time as ISO 8601 in UTC."""
+def timestamp() -> str:
+    """The present time as ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Users with passwords or bearer tokens, from files that hold no secret in clear."""
+"""Users with passwords or bearer tokens, from files that have only hashes of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _COST: Final = 2**14
 _BLOCK: Final = 8
 _SALT_BYTES: Final = 16
 _FILE_BYTES_MAX: Final = 1 << 20
-#: Passwords that were right, by a keyed hash, so that a page with many requests computes scrypt once.
-_REMEMBERED: Final = 256
+#: Most verified passwords that are cached, by a keyed hash: the requests of a page compute scrypt once.
+_VERIFIED_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who sends a request, and how that is known: ``none``, ``basic``, ``bearer``, ``certificate`` or ``oidc``."""
+    """The user of a request, and how they logged in: ``none``, ``basic``, ``bearer``, ``certificate`` or ``oidc``."""
 
     name: str
     method: str
@@ -67,29 +67,29 @@ class StoredCredentials:
     passwords: dict[str, _Password] = field(default_factory=dict)
     tokens: dict[bytes, str] = field(default_factory=dict)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    _remembered: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    _verified: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
     @staticmethod
     def read(users: Path | None, tokens: Path | None) -> StoredCredentials:
         """The credentials in a users file and a tokens file. Raises InputError, which names file and line."""
         credentials = StoredCredentials()
-        for where, fields in _lines(users):
+        for location, fields in _lines(users):
             if len(fields) != 5 or fields[1] != "scrypt":
-                raise InputError(where, "a malformed line", "NAME:scrypt:COST:SALT:HASH, as --new-user prints it")
+                raise InputError(location, "a malformed line", "NAME:scrypt:COST:SALT:HASH, as --new-user prints it")
             cost = parse_whole(fields[2], 2**20)
-            salt, digest = _bytes(where, fields[3]), _bytes(where, fields[4])
+            salt, digest = _bytes(location, fields[3]), _bytes(location, fields[4])
             if cost is None or cost < 2 or cost & (cost - 1) or not salt or len(digest) != 64:
-                raise InputError(where, "a malformed line", "NAME:scrypt:COST:SALT:HASH, as --new-user prints it")
+                raise InputError(location, "a malformed line", "NAME:scrypt:COST:SALT:HASH, as --new-user prints it")
             credentials.passwords[fields[0]] = _Password(cost, salt, digest)
-        for where, fields in _lines(tokens):
-            if len(fields) != 3 or fields[1] != "sha256" or len(digest := _bytes(where, fields[2])) != 32:
-                raise InputError(where, "a malformed line", "NAME:sha256:HASH of the token")
+        for location, fields in _lines(tokens):
+            if len(fields) != 3 or fields[1] != "sha256" or len(digest := _bytes(location, fields[2])) != 32:
+                raise InputError(location, "a malformed line", "NAME:sha256:HASH of the token")
             credentials.tokens[digest] = fields[0]
         return credentials
 
-    def of_header(self, authorization: str) -> Identity | None:
-        """The user of a header ``Authorization``; None if it is wrong. It computes for tens of milliseconds."""
+    def authenticate(self, authorization: str) -> Identity | None:
+        """The user of a header ``Authorization``; None if it is not valid. It computes for tens of milliseconds."""
         scheme, _, value = authorization.partition(" ")
         if scheme.lower() == "bearer":
             name = self.tokens.get(hashlib.sha256(value.strip().encode()).digest())
@@ -100,24 +100,24 @@ class StoredCredentials:
             name, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
             return None
-        return Identity(name, "basic") if colon and self._is_right(name, password) else None
+        return Identity(name, "basic") if colon and self._is_valid_password(name, password) else None
 
-    def _is_right(self, name: str, password: str) -> bool:
+    def _is_valid_password(self, name: str, password: str) -> bool:
         key = hmac.digest(self._key, f"{name}:{password}".encode(), "sha256")
         with self._lock:
-            if key in self._remembered:
+            if key in self._verified:
                 return True
         stored = self.passwords.get(name)
-        # An unknown name takes as long, so that times tell no names.
+        # An unknown name takes as long, so that response times do not reveal names.
         digest = _scrypt(
             password, b"unknown" if stored is None else stored.salt, _COST if stored is None else stored.cost
         )
         if stored is None or not hmac.compare_digest(digest, stored.digest):
             return False
         with self._lock:
-            self._remembered[key] = None
-            if len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
+            self._verified[key] = None
+            if len(self._verified) > _VERIFIED_MAX:
+                self._verified.popitem(last=False)
         return True
 
 
@@ -126,7 +126,7 @@ def _scrypt(password: str, salt: bytes, cost: int) -> bytes:
 
 
 def _lines(path: Path | None) -> Iterator[tuple[str, list[str]]]:
-    """The lines of a file, without empty ones and comments, each with where it is."""
+    """The file and line number, and the fields, of each line that is not empty or a comment."""
     if path is None:
         return
     try:
@@ -146,8 +146,8 @@ def _lines(path: Path | None) -> Iterator[tuple[str, list[str]]]:
         yield f"{path}:{number}", fields
 
 
-def _bytes(where: str, text: str) -> bytes:
+def _bytes(location: str, text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError as problem:
-        raise InputError(where, "a malformed line", "hexadecimal digits") from problem
+        raise InputError(location, "a malformed line", "hexadecimal digits") from problem

@@ -1,4 +1,4 @@
-"""Lets only users in: by password, bearer token, client certificate, or a session of OpenID Connect."""
+"""Authentication of requests: by password, bearer token, client certificate, or a session of OpenID Connect."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kframe_console.security.identities import LOCAL, Identity, StoredCredentials
-from kframe_console.security.sessions import Failures, Sessions
+from kframe_console.security.sessions import FailedLogins, Sessions
 
-#: The key of the state of a request under which its user is, and that of a client's certificate (``serving``).
+#: Keys of the state of a request: its user, and the common name in the client's certificate (``serving``).
 USER: Final = "user"
 CERTIFICATE: Final = "client_certificate"
-#: The addresses of OpenID Connect, which users need before they have logged in.
+#: The paths of OpenID Connect, which need no login.
 LOGIN_PATH: Final = "/login"
 CALLBACK_PATH: Final = "/login/callback"
-#: Passwords that are computed at a time; each needs 16 MiB.
-_COMPUTED: Final = 2
+#: Passwords that are verified at a time; each needs 16 MiB.
+_VERIFICATIONS_MAX: Final = 2
 
 
 @dataclass(slots=True)
 class LoginPolicy:
-    """How users log in. Without any way every request is that of LOCAL.
+    """How users log in. Without any method every request is that of LOCAL.
 
-    ``secure``: browsers send cookies over TLS alone.
+    With ``secure``, browsers send the cookie only over TLS.
     """
 
     credentials: StoredCredentials | None = None
@@ -37,7 +37,7 @@ class LoginPolicy:
     oidc: bool = False
     secure: bool = False
     sessions: Sessions = field(default_factory=Sessions)
-    failures: Failures = field(default_factory=Failures)
+    failed_logins: FailedLogins = field(default_factory=FailedLogins)
 
     @property
     def is_required(self) -> bool:
@@ -50,7 +50,7 @@ class LoginPolicy:
         return "__Host-kframe" if self.secure else "kframe"
 
     def challenge(self) -> str:
-        """What a client may log in with (RFC 9110)."""
+        """The header ``WWW-Authenticate`` (RFC 9110)."""
         return ", ".join(
             [
                 *(['Basic realm="kframe", charset="UTF-8"'] if self.credentials and self.credentials.passwords else []),
@@ -60,7 +60,7 @@ class LoginPolicy:
 
 
 class Login:
-    """Finds the user of each request. Requests without one are refused, or begin a login."""
+    """Middleware that finds the user of each request. It refuses requests without one, or redirects them to a login."""
 
     def __init__(self, app: ASGIApp, policy: LoginPolicy) -> None:
         self._app = app
@@ -76,7 +76,7 @@ class Login:
         address = scope["client"][0] if scope.get("client") else ""
         if not policy.is_required:
             state[USER] = LOCAL
-        elif policy.failures.is_blocked(address):
+        elif policy.failed_logins.is_blocked(address):
             refusal = PlainTextResponse("too many failed logins: try again in a minute\n", 429, {"retry-after": "60"})
             await refusal(scope, receive, send)
             return
@@ -93,16 +93,16 @@ class Login:
         if policy.certificates and (subject := state.get(CERTIFICATE)):
             return Identity(subject, "certificate")
         key = cookie_parser(headers.get("cookie", "")).get(policy.cookie, "")
-        if policy.oidc and (session := policy.sessions.of_key(key)) is not None:
+        if policy.oidc and (session := policy.sessions.find(key)) is not None:
             return Identity(session.user, "oidc", key)
         authorization = headers.get("authorization")
         if policy.credentials is None or not authorization:
             return None
         if self._limiter is None:
-            self._limiter = CapacityLimiter(_COMPUTED)
-        identity = await to_thread.run_sync(policy.credentials.of_header, authorization, limiter=self._limiter)
+            self._limiter = CapacityLimiter(_VERIFICATIONS_MAX)
+        identity = await to_thread.run_sync(policy.credentials.authenticate, authorization, limiter=self._limiter)
         if identity is None:
-            policy.failures.add(address)
+            policy.failed_logins.add(address)
         return identity
 
     def _refusal(self, scope: Scope) -> Response:

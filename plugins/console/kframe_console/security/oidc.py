@@ -43,7 +43,7 @@ class OidcLogin:
         )
 
     def routes(self) -> list[Route]:
-        """The addresses that a browser visits to log in."""
+        """The paths that a browser visits to log in."""
         return [
             Route(LOGIN_PATH, self._login, methods=["GET"]),
             Route(CALLBACK_PATH, self._callback, methods=["GET"]),
@@ -71,7 +71,7 @@ class OidcLogin:
             user = claims[self._claim]
         except Exception:
             _LOG.exception("a login failed")
-            self._policy.failures.add(request.client.host if request.client else "")
+            self._policy.failed_logins.add(request.client.host if request.client else "")
             return PlainTextResponse("the login failed\n", 403)
         if not isinstance(user, str) or not user or (self._users and user not in self._users):
             return PlainTextResponse("this user may not use the console\n", 403)

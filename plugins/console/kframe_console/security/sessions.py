@@ -1,4 +1,4 @@
-"""Sessions of browsers, in memory and within a bound, and failures of logins by address."""
+"""Sessions of browsers, in memory and bounded in number, and failed logins by address."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Final
 #: Logins that have begun and are not complete, and how long one may take.
 PENDING_MAX: Final = 500
 PENDING_S: Final = 600.0
-#: How long a login holds without a request, and at all.
+#: How long a session lasts without a request, and in total.
 IDLE_S: Final = 3_600.0
 TOTAL_S: Final = 12 * 3_600.0
-#: Failures of an address within a minute, after which it waits, and addresses that are observed.
+#: Failed logins of an address within a minute that block it, and most addresses that are counted.
 FAILURES_MAX: Final = 10
 _FAILURES_S: Final = 60.0
 _ADDRESSES_MAX: Final = 10_000
@@ -23,7 +23,7 @@ _ADDRESSES_MAX: Final = 10_000
 
 @dataclass(slots=True)
 class BrowserSession:
-    """What the server keeps of a browser. ``user`` is empty until its login is complete."""
+    """The session of a browser. ``user`` is empty until its login is complete."""
 
     key: str
     began_s: float
@@ -59,7 +59,7 @@ class Sessions:
         return None if session is None or self._clock() - session.began_s > PENDING_S else session
 
     def complete(self, session: BrowserSession, user: str) -> BrowserSession:
-        """The session of a user who has logged in, under a new key: the former one may be known to others."""
+        """The session of a user who has logged in, under a new key, against session fixation."""
         self._pending.pop(session.key, None)
         now = self._clock()
         completed = BrowserSession(secrets.token_urlsafe(32), now, now, user)
@@ -68,7 +68,7 @@ class Sessions:
             self._complete.popitem(last=False)
         return completed
 
-    def of_key(self, key: str) -> BrowserSession | None:
+    def find(self, key: str) -> BrowserSession | None:
         """The session of a user; None if it has ended."""
         session = self._complete.get(key)
         if session is None:
@@ -82,7 +82,7 @@ class Sessions:
         return session
 
 
-class Failures:
+class FailedLogins:
     """Counts failed logins by address."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -90,12 +90,12 @@ class Failures:
         self._counts: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def is_blocked(self, address: str) -> bool:
-        """Whether the address must wait."""
+        """Whether the address has failed too often within a minute."""
         began_s, count = self._counts.get(address, (0.0, 0))
         return count >= FAILURES_MAX and self._clock() - began_s < _FAILURES_S
 
     def add(self, address: str) -> None:
-        """Count a failure."""
+        """Count a failed login."""
         now = self._clock()
         began_s, count = self._counts.pop(address, (now, 0))
         self._counts[address] = (began_s, count + 1) if now - began_s < _FAILURES_S else (now, 1)

@@ -1,1 +1,1 @@
-"""What pages read: readings of a cluster, and where they come from."""
+"""Sources of the pages: readings of a cluster and of its controllers."""

@@ -34,7 +34,7 @@ Role: TypeAlias = Literal["active", "standby", "shadow", "unreachable"]
 
 
 class EventLatency(Struct):
-    """Milliseconds of the latest events of a kind: quantiles of the last 1,024, and how many there have been."""
+    """The latency of a kind of events: quantiles of the last 1,024 in milliseconds, and the count of all."""
 
     event: str
     count: int
@@ -44,7 +44,7 @@ class EventLatency(Struct):
 
 
 class BrokerQueueContent(Struct):
-    """Requests that wait for a broker, and the milliseconds that the latest have waited."""
+    """The queue of requests to a broker: how many wait, and how long the latest have waited, in milliseconds."""
 
     broker_id: int
     waiting: int
@@ -72,7 +72,7 @@ class ControllerContent(Struct):
 
 
 def controller_content(reading: ControllerReading) -> ControllerContent:
-    """The values of a reading."""
+    """The values of a reading of a controller."""
     details, metrics = reading.details, reading.metrics
     waiting, epoch = metrics.get(f"{_EVENTS}eventqueuesize"), details.get("controller_epoch")
     return ControllerContent(
@@ -94,7 +94,9 @@ def controller_content(reading: ControllerReading) -> ControllerContent:
             if name.startswith(_SHADOW)
         },
         latencies=[
-            EventLatency(event, int(count), *(metrics.get(f'{key}{{quantile="{each}"}}', 0.0) for each in _QUANTILES))
+            EventLatency(
+                event, int(count), *(metrics.get(f'{key}{{quantile="{quantile}"}}', 0.0) for quantile in _QUANTILES)
+            )
             for key, event in _EVENT_NAMES.items()
             if (count := metrics.get(f"{key}_count", 0))
         ],

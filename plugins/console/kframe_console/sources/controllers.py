@@ -1,4 +1,4 @@
-"""Readings of running controllers: embedded in this process, or by the pages that ``--metrics-listen`` serves."""
+"""Readings of running controllers: embedded in this process, or through the pages of ``--metrics-listen``."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kframe.plugin.controller import Controller, KraftController
 
 _TIMEOUT_S: Final = 1.0
 _PAGE_BYTES_MAX: Final = 16 << 20
-#: Most controllers of a console.
+#: Most controllers that a console reads.
 CONTROLLERS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerReading:
-    """The state of a controller at one time. ``details`` are those of ``/readyz``, and ``problems`` the reasons there.
-
-    ``metrics`` are by exported name, labels included.
-    """
+    """The state of a controller at one time."""
 
     name: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of ``/readyz``."""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """By exported name, labels included."""
     problems: Sequence[str] = ()
+    """Why it is not ready."""
     is_reachable: bool = True
 
 
@@ -37,7 +37,7 @@ class Controllers(Protocol):
     """The controllers that a console shows."""
 
     def read_controllers(self) -> list[ControllerReading]:
-        """A reading of each, in the same order each time. It takes a few seconds at most, and raises nothing."""
+        """A reading of each, always in the same order. It takes a few seconds at most, and raises nothing."""
 
 
 def embedded_reading(controller: Controller | KraftController) -> ControllerReading:
@@ -54,7 +54,7 @@ def embedded_reading(controller: Controller | KraftController) -> ControllerRead
 
 
 class ServedControllers:
-    """Controllers, stand-bys and shadows by their pages of metrics and health."""
+    """Controllers, stand-bys and shadows, read through their pages ``/metrics`` and ``/readyz``."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         """``addresses`` have the form http://HOST:PORT. Raises ConfigError."""

@@ -1,4 +1,4 @@
-"""What differs between two snapshots of a cluster, in columns: counts of all differences, and the first of them."""
+"""Differences between two snapshots of a cluster, in columns: their counts, and the first of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe.plugin.live import Difference
 from kframe.plugin.snapshot import BrokerFacts, Snapshot
 from kframe_console.sources.reading import EXAMPLES_MAX, ClusterChanges
 
-#: Facts of partitions and of brokers that are compared.
+#: The compared columns of partitions, and fields of brokers.
 _COLUMNS: Final = ("leader", "replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _STATES: Final = ("registered", "rack", "broker_epoch")
 
@@ -27,11 +27,11 @@ def differences_between(since: datetime, before: Snapshot, after: Snapshot) -> C
         old, new = getattr(before.partitions, name), getattr(after.partitions, name)
         if old is None or new is None:
             continue
-        chosen = np.flatnonzero(_differ(old, new, rows))
-        if not len(chosen):
+        changed = np.flatnonzero(_differ(old, new, rows))
+        if not len(changed):
             continue
-        changes.counts[f"partition {name}"] = len(chosen)
-        for position in chosen[: EXAMPLES_MAX - len(changes.examples)].tolist():
+        changes.counts[f"partition {name}"] = len(changed)
+        for position in changed[: EXAMPLES_MAX - len(changes.examples)].tolist():
             row_before, row = int(rows[0][position]), int(rows[1][position])
             partition = after.topics.name_of_row(row)
             values = _value(old, row_before), _value(new, row)
@@ -42,7 +42,7 @@ def differences_between(since: datetime, before: Snapshot, after: Snapshot) -> C
 
 def _differ(old: Any, new: Any, rows: tuple[NDArray[Any], NDArray[Any]]) -> Bool:
     if isinstance(old, Ragged):
-        return ~same_lists(_taken(old, rows[0]), _taken(new, rows[1]))
+        return ~same_lists(_take(old, rows[0]), _take(new, rows[1]))
     differ: Bool = old[rows[0]] != new[rows[1]]
     return differ
 
@@ -51,7 +51,7 @@ def _value(column: Any, row: int) -> Any:
     return column[row].tolist() if isinstance(column, Ragged) else int(column[row])
 
 
-def _taken(lists: Ragged, rows: NDArray[Any]) -> Ragged:
+def _take(lists: Ragged, rows: NDArray[Any]) -> Ragged:
     return lists if len(rows) == len(lists) and bool((rows == np.arange(len(rows))).all()) else lists.take(rows)
 
 
@@ -59,8 +59,8 @@ def common_rows(before: Snapshot, after: Snapshot) -> tuple[NDArray[Any], NDArra
     """The rows of the partitions that both have, in the order of both. Partitions are numbered from 0 without gaps."""
     old, new = before.topics, after.topics
     if old.names == new.names and bool((old.partition_counts == new.partition_counts).all()):
-        every = np.arange(len(before))
-        return every, every
+        rows = np.arange(len(before))
+        return rows, rows
     numbers = {name: index for index, name in enumerate(old.names)}
     pairs = [(numbers[name], index) for index, name in enumerate(new.names) if name in numbers]
     indexes = np.array(pairs, np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""A fleet on Parquet. The position of a reading is the name of its cluster; only clusters that are shown are read."""
+"""A fleet on Parquet. The position of a reading is the name of a cluster, which is read when it is first shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.plugin.fleet import ClusterInput, FleetRackMap, records
 from kframe.plugin.settings import nearest, short_repr
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import NO_CLUSTER, ClusterSource, Reading
-from kframe_console.sources.retained import RetainedReadings
+from kframe_console.sources.reading_cache import ReadingCache
 
 
 class FleetSource(ClusterSource):
@@ -29,7 +29,7 @@ class FleetSource(ClusterSource):
         self._complete = complete
         self._racks = racks
         self._records = {record.cluster: record for record in records(root)}
-        self._readings = RetainedReadings()
+        self._readings = ReadingCache()
         self._none = Reading(NO_CLUSTER, Snapshot.from_cluster(ClusterState()), datetime.now(UTC))
 
     @property
@@ -45,9 +45,9 @@ class FleetSource(ClusterSource):
         cluster_input = replace(ClusterInput.of_record(self._root, record), racks=self._racks)
         return self._complete(cluster_input.snapshot())
 
-    def reading(self, at: str) -> Reading:
-        """A cluster by its name; a reading of no cluster without one. Raises InputError."""
-        cluster = at.strip()
+    def reading(self, position: str) -> Reading:
+        """The cluster of a name; a reading without brokers if the name is empty. Raises InputError."""
+        cluster = position.strip()
         if not cluster:
             return self._none
         if cluster not in self._records:

@@ -1,4 +1,4 @@
-"""The bytes of replicas as the brokers of a live cluster list them, asked in a thread of its own."""
+"""The bytes of replicas as the brokers of a live cluster list them, requested by a separate thread."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kframe.plugin.plans import ReplicaSizes
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.refresh import Refresher
 
-#: Seconds between two requests to the brokers. It is more if the responses need much CPU time: at most 5 % of it.
+#: Least seconds between two requests to the brokers: their responses take at most 5 % of the CPU time.
 LISTING_S: Final = 60.0
 _PAUSE_FACTOR: Final = 20.0
 
-#: The log directories of these brokers, without brokers that do not respond. Raises StoreError if none can be reached.
+#: Lists the log directories of brokers, without brokers that do not respond. Raises StoreError if none responds.
 ListDirectories: TypeAlias = Callable[[Collection[int]], Mapping[int, Sequence[LogDirectory]]]
 
 
@@ -43,7 +43,7 @@ class ListedBytes:
         return ListedBytes(time, by_broker, ReplicaSizes.of_directories(listed, "log directories"))
 
     def problem(self, snapshot: Snapshot) -> str | None:
-        """Which brokers of a snapshot have unknown bytes; None if those of all are known."""
+        """Which brokers of a snapshot have unknown bytes; None if all are known."""
         unknown = [broker.broker_id for broker in snapshot.brokers if broker.broker_id not in self.by_broker]
         if not unknown:
             return None
@@ -55,22 +55,22 @@ class ListedBytes:
 
 
 class BytesLister:
-    """Asks the live brokers for their log directories, from ``start`` on every LISTING_S seconds at most.
+    """Lists the log directories of the live brokers from ``start`` on, at most every LISTING_S seconds.
 
     ``newest`` is the last result that differs from the one before; None until the first.
     """
 
-    def __init__(self, ask: ListDirectories, snapshot: Callable[[], Snapshot]) -> None:
-        """``snapshot`` returns the cluster, whose live brokers are asked."""
+    def __init__(self, list_directories: ListDirectories, snapshot: Callable[[], Snapshot]) -> None:
+        """``snapshot`` returns the cluster with the live brokers."""
         self.newest: ListedBytes | None = None
-        self._ask = ask
+        self._list_directories = list_directories
         self._snapshot = snapshot
         self.refresher: Final = Refresher(self.refresh, LISTING_S, first_pause_s=0.0, pause_factor=_PAUSE_FACTOR)
 
     def refresh(self) -> None:
-        """Ask once. A broker that does not respond has no bytes."""
+        """List once. A broker that does not respond has no bytes."""
         try:
-            listed = self._ask(live_brokers(self._snapshot()))
+            listed = self._list_directories(live_brokers(self._snapshot()))
         except StoreError:
             listed = {}
         result = ListedBytes.of(listed, datetime.now(UTC))

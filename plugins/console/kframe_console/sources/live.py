@@ -1,4 +1,4 @@
-"""A live cluster: read again and again through its brokers or ZooKeeper, or followed by its metadata log."""
+"""A live cluster: polled through its brokers or ZooKeeper, or followed through its metadata log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe_console.sources.refresh import Refresher
 
 #: Readings that are retained: the newest, and the one before, which a page may still show.
 _RETAINED: Final = 2
-#: How long changes are summed up, and how many of them at most.
+#: How long changes are retained, and how many at most.
 _CHANGES: Final = timedelta(hours=1)
 _CHANGES_MAX: Final = 1_000
 
@@ -55,7 +55,7 @@ class CapturingReader:
 
 @dataclass(slots=True)
 class FollowingReader:
-    """Reads the whole cluster once, then the records that its log gets."""
+    """Reads the whole cluster once, then the new records of its log."""
 
     cluster: LiveCluster
     log: CommittedLog
@@ -107,7 +107,7 @@ def reader_of(cluster: LiveCluster) -> LiveReader:
 
 
 class LiveSource(ClusterSource):
-    """A live cluster, read first when it is made. Raises what the first reading raises."""
+    """A live cluster. The constructor reads it, and raises what the reader raises."""
 
     is_live = True
 
@@ -120,14 +120,14 @@ class LiveSource(ClusterSource):
         groups: GroupedCluster | None = None,
         list_directories: ListDirectories | None = None,
     ) -> None:
-        """With ``list_directories`` readings have the bytes that brokers list."""
+        """With ``list_directories``, readings have the bytes of replicas."""
         self.groups = groups
         self.name = name
         self._reader = reader
         self._complete = complete
         self._refresher = Refresher(self.refresh, interval_s)
         self._changes: deque[tuple[datetime, ClusterChanges]] = deque(maxlen=_CHANGES_MAX)
-        self._began_at = datetime.now(UTC)
+        self._started_at = datetime.now(UTC)
         self._readings: tuple[Reading, ...] = ()
         self._lister = None
         if list_directories is not None:
@@ -140,13 +140,13 @@ class LiveSource(ClusterSource):
         return self._refresher.problem
 
     def refresh(self) -> None:
-        """Read once. The new reading replaces the tuple of readings, so that no page waits. Raises KframeError."""
+        """Read once. It replaces the tuple of readings as a whole, so that no page waits. Raises KframeError."""
         snapshot = self._reader.read()
         now = datetime.now(UTC)
         listed = None if self._lister is None else self._lister.newest
         number = self._readings[-1].number + 1 if self._readings else 1
         if snapshot is None:
-            if self._readings and self._readings[-1].listed is listed:  # The newest is as of now.
+            if self._readings and self._readings[-1].listed is listed:  # Still up to date.
                 self._readings = (*self._readings[:-1], self._readings[-1].later(now))
             elif self._readings:
                 newest = self._readings[-1]
@@ -161,20 +161,20 @@ class LiveSource(ClusterSource):
         """The bytes of a replica of each partition, as brokers listed them last; None if none has."""
         return None if self._lister is None else self._lister.sizes(snapshot)
 
-    def reading(self, at: str) -> Reading:
+    def reading(self, position: str) -> Reading:
         """The newest reading, or a retained one by its number. Raises ParameterError."""
         readings = self._readings
-        if not at.strip():
+        if not position.strip():
             return readings[-1]
         for reading in readings:
-            if str(reading.number) == at.strip():
+            if str(reading.number) == position.strip():
                 return reading
-        known = " or ".join(str(reading.number) for reading in readings)
-        raise ParameterError("at", short_repr(at), f"the number of a retained reading: {known}")
+        numbers = " or ".join(str(reading.number) for reading in readings)
+        raise ParameterError("at", short_repr(position), f"the number of a retained reading: {numbers}")
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
         """The changes between all readings of the last hour."""
-        begin = max(self._began_at, reading.read_at - _CHANGES)
+        begin = max(self._started_at, reading.read_at - _CHANGES)
         counts: Counter[str] = Counter()
         examples: list[Difference] = []
         for time, changes in reversed(self._changes.copy()):

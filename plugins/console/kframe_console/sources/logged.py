@@ -11,10 +11,10 @@ from kframe.plugin import ParameterError, SnapshotError
 from kframe.plugin.live import ClusterHistory, HistoryPoint
 from kframe.plugin.snapshot import Snapshot
 from kframe_console.sources.reading import ClusterChanges, ClusterSource, Reading
+from kframe_console.sources.reading_cache import ReadingCache
 from kframe_console.sources.refresh import Refresher
-from kframe_console.sources.retained import RetainedReadings
 
-#: Positions to choose from.
+#: Most positions that the slider has.
 _POINTS_MAX: Final = 500
 _CHANGES: Final = timedelta(hours=1)
 
@@ -22,9 +22,8 @@ _CHANGES: Final = timedelta(hours=1)
 class LoggedSource(ClusterSource):
     """The cluster at the end of a history, or at an offset or time of it.
 
-    ``complete`` adds what users state of every snapshot. The history of a running node's ``folder`` is extended by its
-    new records, or opened again by ``reopen`` if others were replaced or deleted. Pages then have the new end, and have
-    not waited for it.
+    ``complete`` adds what users state of every snapshot. A thread extends the history of a running node's ``folder`` by
+    its new records, or opens it again by ``reopen`` if the node has replaced or deleted records.
     """
 
     def __init__(
@@ -43,8 +42,8 @@ class LoggedSource(ClusterSource):
         self._folder = folder
         self._reopen = reopen
         self._refresher = Refresher(self.refresh, interval_s)
-        self._readings = RetainedReadings()
-        self._newest = self._at(history, history.point("end")).prepare()
+        self._readings = ReadingCache()
+        self._newest = self._reading(history, history.point("end")).prepare()
 
     @property
     def is_live(self) -> bool:
@@ -66,20 +65,20 @@ class LoggedSource(ClusterSource):
             self._readings.clear()  # A node may have replaced records that were not committed.
         if history is not None:
             points = history.points(_POINTS_MAX)
-            newest = self._at(history, history.point("end")).prepare()
+            newest = self._reading(history, history.point("end")).prepare()
             self.history, self.points, self._newest = history, points, newest
 
-    def reading(self, at: str) -> Reading:
+    def reading(self, position: str) -> Reading:
         """The cluster at an offset, at a time of ISO 8601, or at the end. Raises ParameterError."""
-        if not at.strip():
+        if not position.strip():
             return self._newest
         try:
-            return self._at(self.history, self.history.point(at.strip()))
+            return self._reading(self.history, self.history.point(position.strip()))
         except SnapshotError as problem:
             raise ParameterError("at", problem.actual, problem.expected) from problem
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
-        """The differences from an hour before, or from the begin of the history."""
+        """The differences from an hour before, or from the start of the history."""
         history, begin = self.history, self.points[0]
         if reading.point is None:
             return None
@@ -99,7 +98,7 @@ class LoggedSource(ClusterSource):
         """See ClusterSource."""
         self._refresher.close()
 
-    def _at(self, history: ClusterHistory, point: HistoryPoint) -> Reading:
+    def _reading(self, history: ClusterHistory, point: HistoryPoint) -> Reading:
         def read(number: int) -> Reading:
             return Reading(number, self._complete(history.snapshot(point)), time_of(point), point)
 
@@ -107,5 +106,5 @@ class LoggedSource(ClusterSource):
 
 
 def time_of(point: HistoryPoint) -> datetime:
-    """The time of a position; that of 1970 if the log has none."""
+    """The time of a position; 1970 if the log has none."""
     return datetime.fromtimestamp((point.time_ms or 0) / 1000, UTC)

@@ -1,4 +1,4 @@
-"""Watches the controllers and the readings of a console: their newest values, curves, and what has happened."""
+"""Samples the controllers and the readings of a console: their newest values, curves, and events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERIOD_S: Final = 0.5
 #: Samples and events that are retained: ten minutes.
 SAMPLES_MAX: Final = 1_200
 EVENTS_MAX: Final = 200
-#: Gauges whose changes are events, where the readings of a cluster do not tell them.
+#: Gauges whose changes are events, for sources whose readings do not show them.
 _GAUGES: Final[Mapping[str, tuple[EventKind, str]]] = {
     "activebrokercount": ("fencing", "active brokers"),
     "offlinepartitionscount": ("offline", "partitions without a leader"),
@@ -30,7 +30,7 @@ _GAUGES: Final[Mapping[str, tuple[EventKind, str]]] = {
 
 
 class ClusterEvent(Struct):
-    """Something that happened, up to ``time``."""
+    """An event of the cluster. It happened before ``time``, and after the sample before."""
 
     number: int
     time: str
@@ -40,7 +40,7 @@ class ClusterEvent(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a curve has at one time, in seconds since 1970. ``p95_ms`` is by the name of the event."""
+    """The values of all curves at one time, in seconds since 1970. ``p95_ms`` is by the name of the event."""
 
     number: int
     time_s: float
@@ -72,7 +72,7 @@ class ClusterMonitor:
         self._event_count = self._sample_count = 0
         self._reading: Reading | None = None
         self._state = LiveState(datetime.now(UTC))
-        # The first sample is taken at once: later ones compare the cluster with it.
+        # The first sample is taken at once: later samples compare the cluster with it.
         self._refresher = Refresher(self.sample, PERIOD_S, first_pause_s=0.0)
 
     @property
@@ -81,12 +81,12 @@ class ClusterMonitor:
         return self._state
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to sample, if there is anything to sample."""
         if self.is_watching:
             self._refresher.start()
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop sampling."""
         self._refresher.close()
 
     def sample(self) -> None:
@@ -95,17 +95,17 @@ class ClusterMonitor:
         readings = [] if self._controllers is None else self._controllers.read_controllers()
         controllers = tuple(controller_content(reading) for reading in readings)
         before = self._state.controllers
-        changes = [*self._changes_of_cluster(), *_changes_of_controllers(before, controllers)]
+        events = [*self._cluster_events(), *_controller_events(before, controllers)]
         if not self._source.is_live:
-            changes += _changes_of_gauges(before, controllers)
-        for kind, text in changes:
+            events += _gauge_events(before, controllers)
+        for kind, text in events:
             self._event_count += 1
             self._events.appendleft(ClusterEvent(self._event_count, now.isoformat(timespec="milliseconds"), kind, text))
         self._sample_count += 1
         self._samples.append(_sample(self._sample_count, now.timestamp(), controllers))
         self._state = LiveState(now, controllers, tuple(self._samples), tuple(self._events))
 
-    def _changes_of_cluster(self) -> Iterator[tuple[EventKind, str]]:
+    def _cluster_events(self) -> Iterator[tuple[EventKind, str]]:
         if not self._source.is_live:
             return
         try:
@@ -122,42 +122,42 @@ class ClusterMonitor:
 
 
 def _sample(number: int, time_s: float, controllers: tuple[ControllerContent, ...]) -> Sample:
-    active = next((each for each in controllers if each.role == "active"), None)
+    active = next((controller for controller in controllers if controller.role == "active"), None)
     if active is None:
         return Sample(number, time_s, None, 0, {})
     latencies = {latency.event: latency.p95_ms for latency in active.latencies}
     return Sample(number, time_s, active.events_waiting, sum(queue.waiting for queue in active.queues), latencies)
 
 
-def _changes_of_gauges(
+def _gauge_events(
     before: tuple[ControllerContent, ...], after: tuple[ControllerContent, ...]
 ) -> Iterator[tuple[EventKind, str]]:
-    """Counts of the active controllers that changed: what is known without a reading of the cluster."""
-    former = {controller.name: controller.gauges for controller in before if controller.role == "active"}
+    """Changed gauges of the active controllers, for a cluster that is not read."""
+    old_gauges = {controller.name: controller.gauges for controller in before if controller.role == "active"}
     for controller in after:
-        old = former.get(controller.name) if controller.role == "active" else None
-        for name, (kind, what) in _GAUGES.items():
+        old = old_gauges.get(controller.name) if controller.role == "active" else None
+        for name, (kind, label) in _GAUGES.items():
             if old is not None and name in old and controller.gauges.get(name, old[name]) != old[name]:
-                yield kind, f"{what}: {old[name]:,.0f}, now {controller.gauges[name]:,.0f}"
+                yield kind, f"{label}: {old[name]:,.0f}, now {controller.gauges[name]:,.0f}"
 
 
-def _changes_of_controllers(
+def _controller_events(
     before: tuple[ControllerContent, ...], after: tuple[ControllerContent, ...]
 ) -> Iterator[tuple[EventKind, str]]:
     """Roles and epochs that changed, elections that may have lost records, and new differences of shadows."""
-    former = {controller.name: controller for controller in before}
+    old_controllers = {controller.name: controller for controller in before}
     for controller in after:
-        old = former.get(controller.name)
+        old = old_controllers.get(controller.name)
         if old is None:
             continue
         if (old.role, old.controller_epoch) != (controller.role, controller.controller_epoch):
             epoch = "" if controller.controller_epoch is None else f" in epoch {controller.controller_epoch}"
             role = "a stand-by" if controller.role == "standby" else controller.role
             yield "controller", f"{controller.name} is {role}{epoch}"
-        for name, what in (("unclean", "unclean"), ("from_elr", "from the ELR")):
+        for name, label in (("unclean", "unclean"), ("from_elr", "from the ELR")):
             count = controller.elections.get(name, 0) - old.elections.get(name, 0)
             if count > 0:
-                yield "election", f"{count} of the elections {what}"
+                yield "election", f"{count} of the elections {label}"
         added = controller.shadow.get("disagreements", 0) - old.shadow.get("disagreements", 0)
         if added > 0:
             yield "controller", f"{controller.name} has found {added} differences"

@@ -1,4 +1,4 @@
-"""One reading of a cluster, and what is computed of it once."""
+"""Readings of a cluster, with the values that are computed once for each, and the sources of readings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.plugin.live import ClusterHistory, Difference, GroupedCluster, Histo
 from kframe.plugin.snapshot import Conditions, Loads, Snapshot, Summary, conditions_of, loads_of, summarize
 from kframe_console.sources.listed_bytes import ListedBytes
 
-#: The number of a reading of no cluster: a source of several clusters has it until one of them is chosen.
+#: The number of a reading without a cluster: a fleet has it until the user chooses a cluster.
 NO_CLUSTER: Final = 0
 #: Most changes that a summary lists.
 EXAMPLES_MAX: Final = 50
@@ -57,7 +57,7 @@ class Reading:
         return summarize(self.snapshot, self.conditions, self.loads)
 
     def later(self, read_at: datetime, **fields: object) -> Reading:
-        """The same reading, which still holds at a later time, with what was computed of it, and with other fields."""
+        """A copy for a later time with other ``fields``; it has the computed values already."""
         later = copy(self)
         later.__dict__.update(fields, read_at=read_at)
         return later
@@ -69,9 +69,9 @@ class Reading:
 
 
 class ClusterChanges(Struct):
-    """What changed up to a reading from ``since`` on, a time of ISO 8601.
+    """Changes from the time ``since`` (ISO 8601) to a reading.
 
-    ``counts`` are by kind and change, as ``partition leader``; ``examples`` are the first changes.
+    ``counts`` are by kind and change, such as ``partition leader``; ``examples`` are the first changes.
     """
 
     since: str
@@ -91,16 +91,16 @@ class ClusterChanges(Struct):
 
 
 class ClusterSource:
-    """Where readings come from. A thread of its own reads. A kind of source inherits what it does not have."""
+    """A source of readings. A thread of its own reads the cluster. Subclasses override what they have."""
 
     name: str
     """The source as the user named it."""
     history: ClusterHistory | None = None
     """The history of the cluster, if it has one."""
     points: Sequence[HistoryPoint] = ()
-    """Some positions of the history from its first to its last, to choose from; empty without a history."""
+    """Positions of the history that the slider has, ascending; empty without a history."""
     groups: GroupedCluster | None = None
-    """The cluster that knows its consumer groups; None if the source does not."""
+    """Reads the consumer groups; None if the source does not have them."""
 
     @property
     def is_live(self) -> bool:
@@ -112,15 +112,15 @@ class ClusterSource:
         """Why the last attempt at a reading failed; None if it did not."""
         return None
 
-    def reading(self, at: str) -> Reading:
-        """The reading at a position of the history, which the kind of source defines; the newest if ``at`` is empty.
+    def reading(self, position: str) -> Reading:
+        """The reading at a position, such as an offset or a time; the newest if ``position`` is empty.
 
-        It may compute for a while. Raises ParameterError for a position that there is not.
+        It may compute for a while. Raises ParameterError for an unknown position.
         """
         raise NotImplementedError
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
-        """What changed in the hour before a reading, or since the oldest known one; None if there is none before."""
+        """Changes in the hour before a reading, or since the oldest reading; None if it is the oldest."""
         return None
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What happened between two readings of a cluster: elections, ISRs that changed, brokers that were fenced."""
+"""Events between two readings of a cluster, such as elections, ISR changes and fenced brokers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from kframe.plugin.snapshot import BrokerFacts, Snapshot
 from kframe_console.sources.differences import common_rows
 
 EventKind: TypeAlias = Literal["fencing", "broker", "election", "offline", "isr", "topic", "controller"]
-#: Names that a sentence lists.
+#: Most names in a text.
 _NAMES_MAX: Final = 3
 
 
 def events_between(before: Snapshot, after: Snapshot) -> Iterator[tuple[EventKind, str]]:
-    """The kind of each event, and a sentence."""
+    """The kind and the text of each event."""
     yield from _broker_events(before, after)
     yield from _topic_events(before, after)
     yield from _partition_events(before, after)
 
 
 def _broker_events(before: Snapshot, after: Snapshot) -> Iterator[tuple[EventKind, str]]:
-    former = {broker.broker_id: broker for broker in before.brokers}
+    old_brokers = {broker.broker_id: broker for broker in before.brokers}
     for broker in after.brokers:
-        old = former.get(broker.broker_id)
+        old = old_brokers.get(broker.broker_id)
         state, name = broker_state(broker), f"broker {broker.broker_id}"
         if state != (None if old is None else broker_state(old)):
             yield "fencing" if state in ("fenced", "unregistered") else "broker", f"{name} is {state}"
@@ -70,10 +70,10 @@ def _partition_events(before: Snapshot, after: Snapshot) -> Iterator[tuple[Event
     changed = np.flatnonzero(old != new)
     elected = int((new[changed] != NO_LEADER).sum())
     if elected:
-        losers = np.unique(old[changed], return_counts=True)
-        most = sorted(zip(losers[1].tolist(), losers[0].tolist(), strict=True), reverse=True)[:_NAMES_MAX]
-        sources = ", ".join(f"{count:,} of {'none' if each == NO_LEADER else f'broker {each}'}" for count, each in most)
-        yield "election", f"{counted(elected, 'leader')} elected, in place of {sources}"
+        leaders, counts = np.unique(old[changed], return_counts=True)
+        largest = sorted(zip(counts.tolist(), leaders.tolist(), strict=True), reverse=True)[:_NAMES_MAX]
+        names = (f"{count:,} of {'none' if leader == NO_LEADER else f'broker {leader}'}" for count, leader in largest)
+        yield "election", f"{counted(elected, 'leader')} elected, in place of {', '.join(names)}"
     if elected < len(changed):
         yield "offline", f"{counted(len(changed) - elected, 'partition')} without a leader"
     if before.partitions.isr is not None and after.partitions.isr is not None:

@@ -1,4 +1,4 @@
-"""A thread that reads again and again, so that no page waits for a reading."""
+"""A thread that reads periodically, so that no page waits for a reading."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _PAUSE_FACTOR: Final = 2.0
 class Refresher:
     """Calls ``read`` every ``interval_s`` seconds from ``start`` on, less often if it needs much CPU time.
 
-    A pause is at least ``pause_factor`` times as long as the CPU time of the call before. ``problem`` is why the last
-    call failed.
+    A pause is at least ``pause_factor`` times as long as the CPU time of the call before.
     """
 
     read: Callable[[], object]
@@ -30,6 +29,7 @@ class Refresher:
     """Seconds before the first call, ``interval_s`` by default."""
     pause_factor: float = _PAUSE_FACTOR
     problem: str | None = None
+    """Why the last call failed; None if it did not."""
     _stop: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
@@ -40,7 +40,7 @@ class Refresher:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, and wait for a call in progress for a moment."""
+        """Stop, and wait up to 5 seconds for a call in progress."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5.0)
@@ -57,12 +57,12 @@ class Refresher:
             self.problem = f"an error in kframe: {type(problem).__name__}"
 
     def pause_s(self, cpu_s: float) -> float:
-        """The seconds until the next call, after one that has needed ``cpu_s`` seconds of CPU time."""
+        """The seconds until the next call, if the last call took ``cpu_s`` seconds of CPU time."""
         return max(self.interval_s, self.pause_factor * cpu_s)
 
     def _run(self) -> None:
         pause_s = self.interval_s if self.first_pause_s is None else self.first_pause_s
         while not self._stop.wait(pause_s):
-            begun_s = time.thread_time()
+            start_s = time.thread_time()
             self.attempt()
-            pause_s = self.pause_s(time.thread_time() - begun_s)
+            pause_s = self.pause_s(time.thread_time() - start_s)

@@ -14,20 +14,20 @@ from kframe_console.sources.reading import ClusterSource, Reading
 
 @dataclass(frozen=True, slots=True)
 class SavedSource(ClusterSource):
-    """One reading that stays."""
+    """A source with a single reading."""
 
     name: str
     only: Reading
 
     @staticmethod
     def of(snapshot: Snapshot, name: str = "") -> SavedSource:
-        """The source of a snapshot that was read now."""
+        """The source of a snapshot that has just been read."""
         return SavedSource(name or snapshot.source.name, Reading(1, snapshot, datetime.now(UTC)).prepare())
 
-    def reading(self, at: str) -> Reading:
+    def reading(self, position: str) -> Reading:
         """The only reading. Raises ParameterError for any position."""
-        if at:
-            raise ParameterError("at", short_repr(at), "none: the source has one reading")
+        if position:
+            raise ParameterError("at", short_repr(position), "none: the source has one reading")
         return self.only
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kframe.plugin import InputError
 
-#: What is searched, from the end of the file on, and held at a time.
+#: Bytes at the end of the file that are searched, and bytes that are read at a time.
 _BYTES_MAX: Final = 16 << 20
 _BLOCK_BYTES: Final = 1 << 20
 #: Most lines of a partition, and characters of a line.
@@ -31,7 +31,7 @@ class StateChangeLine(Struct):
 
 @dataclass(frozen=True, slots=True)
 class StateChangeLog:
-    """The file that a controller appends to. Each call reads it anew, so that a page has its newest lines."""
+    """The file that a controller appends to. Each call reads it again."""
 
     path: Path
 
@@ -43,12 +43,12 @@ class StateChangeLog:
         name = f"{topic}-{partition}".encode()
         # A sentence may end behind a name, and a name may go on behind a period.
         pattern = re.compile(rb"(?<![\w.-])" + re.escape(name) + rb"(?![\w-]|\.[\w-])")
-        chosen: list[StateChangeLine] = []
+        lines: list[StateChangeLine] = []
         try:
             for line in self._from_the_end(name):
                 if pattern.search(line):
-                    chosen.append(_parsed(line))
-                    if len(chosen) == _LINES_MAX:
+                    lines.append(_parse(line))
+                    if len(lines) == _LINES_MAX:
                         break
         except FileNotFoundError:
             return []
@@ -56,27 +56,27 @@ class StateChangeLog:
             raise InputError(
                 str(self.path), problem.strerror or str(problem), "a readable state-change.log"
             ) from problem
-        return chosen
+        return lines
 
     def _from_the_end(self, text: bytes) -> Iterator[bytes]:
-        """The lines of blocks that have a text, from the last line on. A line of more than a block is cut."""
+        """The lines of all blocks that contain ``text``, last line first. A line longer than a block is cut."""
         with self.path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
-            first, rest = max(end - _BYTES_MAX, 0), b""
+            first, partial = max(end - _BYTES_MAX, 0), b""
             while end > first:
                 begin = max(end - _BLOCK_BYTES, first)
                 file.seek(begin)
-                block = file.read(end - begin) + rest
-                rest, _, others = block.partition(b"\n")
-                rest = rest[:_BLOCK_BYTES]
-                if text in others:
-                    yield from reversed(others.split(b"\n"))
+                block = file.read(end - begin) + partial
+                partial, _, complete = block.partition(b"\n")
+                partial = partial[:_BLOCK_BYTES]
+                if text in complete:
+                    yield from reversed(complete.split(b"\n"))
                 end = begin
             if first == 0:
-                yield rest
+                yield partial
 
 
-def _parsed(line: bytes) -> StateChangeLine:
+def _parse(line: bytes) -> StateChangeLine:
     text = line.decode(errors="replace").strip()
     time = _TIME.match(text)
     rest = text if time is None else text[time.end() :]

@@ -126,8 +126,8 @@ function cellText([column, row]) {
   const name = (index) => (heat.units === "brokers" ? `broker ${heat.labels[index]}` : `rack ${heat.labels[index]}`)
     + (heat.units === "brokers" && heat.racks[index] ? ` (${heat.racks[index]})` : "");
   const number = value(row, column);
-  const who = row === column ? name(row) : `${name(Math.min(row, column))} and ${name(Math.max(row, column))}`;
-  return `${who}: ${number === null ? "nothing is led" : number.toLocaleString("en")} ${heat.title.split(" when ")[0]}`;
+  const units = row === column ? name(row) : `${name(Math.min(row, column))} and ${name(Math.max(row, column))}`;
+  return `${units}: ${number === null ? "nothing is led" : number.toLocaleString("en")} ${heat.title.split(" when ")[0]}`;
 }
 
 function move(to) {

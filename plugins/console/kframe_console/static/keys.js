@@ -1,4 +1,4 @@
-// Keys: each has a letter, a meaning and what it does. `?` lists them.
+// Keyboard shortcuts. `?` lists them.
 const pages = [...document.querySelectorAll("header nav a")];
 const dialog = document.getElementById("keys");
 const digit = (index) => String(index + 1);
@@ -23,9 +23,9 @@ function showKeys() {
   list.replaceChildren();
   for (const [key, { meaning }] of keys) {
     const term = document.createElement("dt");
-    const letter = document.createElement("kbd");
-    letter.textContent = key;
-    term.append(letter);
+    const kbd = document.createElement("kbd");
+    kbd.textContent = key;
+    term.append(kbd);
     const description = document.createElement("dd");
     description.textContent = meaning;
     list.append(term, description);
@@ -57,7 +57,7 @@ document.addEventListener("keydown", (event) => {
 document.getElementById("theme").addEventListener("click", switchTheme);
 document.getElementById("help").addEventListener("click", showKeys);
 
-// Writes of htmx carry the token of the page.
+// Requests of htmx have the CSRF token of the page.
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="csrf-token"]');
   if (token) event.detail.headers["x-csrf-token"] = token.content;

@@ -20,8 +20,8 @@ async function follow() {
   const main = document.getElementById("main");
   if (document.querySelector("main > regular-table")) {
     document.dispatchEvent(new Event("reading"));
-  } else if (!main.querySelector("[data-refreshed]")) { // Other pages follow by themselves.
-    if (isPressed(main) || hasFocusInside(main)) return; // The next attempt may find it unused.
+  } else if (!main.querySelector("[data-refreshed]")) { // A page with data-refreshed refreshes itself.
+    if (isPressed(main) || hasFocusInside(main)) return; // The user is using it: try again later.
     await htmx.ajax("GET", location.href, { target: "#main", select: "#main", swap: "outerHTML" });
   }
   shown.dataset.number = number;

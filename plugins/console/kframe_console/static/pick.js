@@ -33,22 +33,22 @@ function pick(box) {
   } else if (box.dataset.directory && box.checked) {
     for (const other of directories) if (other.dataset.owner !== box.dataset.owner) other.checked = false;
   } else if (box.dataset.broker) {
-    const rack = racks.find((each) => members(each).includes(box));
+    const rack = racks.find((candidate) => members(candidate).includes(box));
     if (rack && !box.checked) rack.checked = false;
   }
-  const whole = racks.filter((rack) => rack.checked);
-  const single = brokers.filter((broker) => broker.checked && !whole.some((rack) => members(rack).includes(broker)));
+  const wholeRacks = racks.filter((rack) => rack.checked);
+  const single = brokers.filter((broker) => broker.checked && !wholeRacks.some((rack) => members(rack).includes(broker)));
   const failed = directories.filter((directory) => directory.checked);
-  if (form.elements.racks) form.elements.racks.value = whole.map((rack) => rack.dataset.rack).join(",");
+  if (form.elements.racks) form.elements.racks.value = wholeRacks.map((rack) => rack.dataset.rack).join(",");
   if (directories.length) {
-    form.elements.directories.value = failed.map((each) => each.dataset.directory).join(",");
+    form.elements.directories.value = failed.map((directory) => directory.dataset.directory).join(",");
     form.elements.broker.value = failed[0]?.dataset.owner ?? "";
   } else form.elements.brokers.value = single.map((broker) => broker.dataset.broker).join(",");
 }
 
-// Only one box is in the order of Tab; the arrow keys go on from it: along the boxes, or to the next rack.
+// Roving tabindex: Tab reaches only one box; the arrow keys move along the boxes, or to the next rack.
 function rove(box) {
-  for (const each of boxes) each.tabIndex = each === box ? 0 : -1;
+  for (const other of boxes) other.tabIndex = other === box ? 0 : -1;
 }
 
 function target(box, key) {

@@ -23,7 +23,7 @@ function cellText({ kind, texts }, value) {
   if (kind === "flags") return value.length ? value.join(", ").replaceAll("_", " ") : "good";
   if (Array.isArray(value)) return value.join(", ") || "none";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "object") return Object.entries(value).map(([key, each]) => `${key}=${each}`).join(", ");
+  if (typeof value === "object") return Object.entries(value).map(([key, element]) => `${key}=${element}`).join(", ");
   return texts[value] ?? String(value);
 }
 

@@ -1,4 +1,4 @@
-// Moves through the history: the slider names a position, and the page is that of this position.
+// The slider of the history: each of its positions is an address of the page.
 const slider = document.getElementById("position");
 const points = JSON.parse(slider.dataset.points);
 const label = document.getElementById("position-label");

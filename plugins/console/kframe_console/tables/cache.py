@@ -14,12 +14,12 @@ _ENTRY_BYTES: Final = 1_000
 
 
 class ResultCache:
-    """Results by key. Threads that ask for a result that is being made wait for it; it is made once."""
+    """Results by key. Each is made once: other threads wait while a thread makes it."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._lock = Lock()
-        self._made: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._pending: dict[Hashable, Future[Any]] = {}
         self._nbytes = 0
 
@@ -34,9 +34,9 @@ class ResultCache:
         Raises what ``make`` raises, in each thread that waits; the next call tries again.
         """
         with self._lock:
-            if key in self._made:
-                self._made.move_to_end(key)
-                result: Value = self._made[key][0]
+            if key in self._results:
+                self._results.move_to_end(key)
+                result: Value = self._results[key][0]
                 return result
             pending = self._pending.get(key)
             if pending is None:
@@ -62,8 +62,8 @@ class ResultCache:
             del self._pending[key]
             if nbytes > self._bytes_max:
                 return
-            self._made[key] = (value, nbytes)
+            self._results[key] = (value, nbytes)
             self._nbytes += nbytes
             while self._nbytes > self._bytes_max:
-                _, (_, dropped) = self._made.popitem(last=False)
+                _, (_, dropped) = self._results.popitem(last=False)
                 self._nbytes -= dropped

@@ -1,4 +1,4 @@
-"""The kinds of columns of a table: what a cell shows, by what rows sort, and which rows a filter selects."""
+"""The kinds of columns of a table: values of cells, sort keys of rows, and filters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DataColumn(ABC):
     """A column of a table with ``n`` rows."""
 
     kind: str
-    """What a browser makes of the values: number, text, list or flags."""
+    """How a browser shows the values: number, text, list or flags."""
 
     @property
     def nbytes(self) -> int:
@@ -165,13 +165,13 @@ class NamedColumn(DataColumn):
         it."""
         selected = np.zeros(len(self.names) + 1, np.bool_)
         if text.startswith("="):
-            selected[:-1] = [each == text[1:] for each in self.names]
+            selected[:-1] = [value == text[1:] for value in self.names]
         elif "*" in text or "?" in text:
             expression = topic_pattern([text])
-            selected[:-1] = [expression.match(each) is not None for each in self.names]
+            selected[:-1] = [expression.match(value) is not None for value in self.names]
         else:
             folded = text.casefold()
-            selected[:-1] = [folded in each.casefold() for each in self.names]
+            selected[:-1] = [folded in value.casefold() for value in self.names]
         return selected[self.index]
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
@@ -182,7 +182,7 @@ class NamedColumn(DataColumn):
 
 @dataclass(frozen=True, eq=False)
 class ListsColumn(DataColumn):
-    """One list of numbers a row, or with ``names`` of the names of these numbers."""
+    """One list a row: of numbers, or, with ``names``, of the names of these numbers."""
 
     lists: Ragged
     names: Sequence[str] | None = None
@@ -190,14 +190,14 @@ class ListsColumn(DataColumn):
 
     def values(self, rows: NDArray[Any]) -> list[Any]:
         """See DataColumn."""
-        chosen, names = self.lists.take(rows), self.names
-        values: list[Any] = chosen.values.tolist()
+        lists, names = self.lists.take(rows), self.names
+        values: list[Any] = lists.values.tolist()
         if names is not None:
             values = [names[number] for number in values]
-        return [values[first:last] for first, last in pairwise(chosen.offsets.tolist())]
+        return [values[first:last] for first, last in pairwise(lists.offsets.tolist())]
 
     def keys(self) -> list[NDArray[Any]]:
-        """The first SORTED_VALUES numbers; a list that ends sorts before its continuations."""
+        """The first SORTED_VALUES numbers; a list sorts before longer lists that begin with it."""
         counts, starts = self.lists.counts, self.lists.offsets[:-1]
         keys = []
         for position in range(min(int(counts.max(initial=0)), SORTED_VALUES)):
@@ -216,21 +216,21 @@ class ListsColumn(DataColumn):
             expected = "broker ids with commas, none, or some"
             numbers = [_whole(name, text, term, expected) for term in terms]
         else:
-            numbers = [number for number, each in enumerate(self.names) if each in terms]
+            numbers = [number for number, value in enumerate(self.names) if value in terms]
         return self.lists.any(np.isin(self.lists.values, numbers))
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
-        chosen = self.lists.take(rows)
-        values = pa.array(chosen.values)
+        lists = self.lists.take(rows)
+        values = pa.array(lists.values)
         if self.names is not None:
             values = pa.array(self.names, pa.string()).take(values)
-        return pa.ListArray.from_arrays(pa.array(chosen.offsets), values)
+        return pa.ListArray.from_arrays(pa.array(lists.offsets), values)
 
 
 @dataclass(frozen=True, eq=False)
 class FlagsColumn(DataColumn):
-    """Several yes or no a row: bit ``i`` of ``bits`` (n,) is ``names[i]``. Later names sort as greater."""
+    """A set of flags a row: bit ``i`` of ``bits`` (n,) is ``names[i]``. Later names sort as greater."""
 
     names: Sequence[str]
     bits: UInt8
@@ -248,14 +248,14 @@ class FlagsColumn(DataColumn):
 
     def mask(self, name: str, text: str) -> Bool:
         """Rows with one of the names, or for ``none`` without any."""
-        wanted = 0
+        bits = 0
         if text.strip() == "none":
             return np.asarray(self.bits == 0)
         for term in _terms(name, text):
             if term not in self.names:
                 raise ParameterError(name, short_repr(term), f"none, or some of {', '.join(self.names)}")
-            wanted |= 1 << self.names.index(term)
-        return np.asarray((self.bits & np.uint8(wanted)) != 0)
+            bits |= 1 << self.names.index(term)
+        return np.asarray((self.bits & np.uint8(bits)) != 0)
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""
@@ -287,12 +287,12 @@ class UnknownColumn(DataColumn):
 
 
 def numeric(numbers: NDArray[Any] | None, count: int, texts: Mapping[int, str] | None = None) -> DataColumn:
-    """A column of numbers, which None makes unknown."""
+    """A column of numbers; None: all are unknown."""
     return UnknownColumn(count) if numbers is None else NumericColumn(numbers, texts or {})
 
 
 def lists(ragged: Ragged | None, count: int, names: Sequence[str] | None = None) -> DataColumn:
-    """A column of lists, which None makes unknown."""
+    """A column of lists; None: all are unknown."""
     return UnknownColumn(count, "list") if ragged is None else ListsColumn(ragged, names)
 
 

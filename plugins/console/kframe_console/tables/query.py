@@ -1,4 +1,4 @@
-"""What a request asks of a table: sort order, filters and window, from the parameters of a URL."""
+"""Queries of tables: sort order, filters and window, from the parameters of a URL."""
 
 from __future__ import annotations
 

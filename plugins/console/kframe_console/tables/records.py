@@ -22,7 +22,7 @@ _COLUMNS: Final = {int: CountColumn, float: DecimalColumn}
 
 @dataclass(frozen=True, eq=False)
 class ObjectColumn(DataColumn):
-    """One value of JSON a row; rows sort and filters select by its text, numbers by their size."""
+    """One JSON value a row. Filters compare texts; numbers sort by value, all others by text."""
 
     objects: Sequence[Any]
     kind: str = "object"
@@ -50,8 +50,8 @@ class ObjectColumn(DataColumn):
         folded = text.strip().casefold()
         texts = [object_text(value).casefold() for value in self.objects]
         if folded.startswith("="):
-            return np.array([each == folded[1:] for each in texts], np.bool_)
-        return np.array([folded in each for each in texts], np.bool_)
+            return np.array([value == folded[1:] for value in texts], np.bool_)
+        return np.array([folded in value for value in texts], np.bool_)
 
     def arrow_column(self, rows: NDArray[Any]) -> Any:
         """See DataColumn."""

@@ -16,13 +16,13 @@ from kframe_console.tables.columns import DataColumn
 from kframe_console.tables.order import stable_order
 from kframe_console.tables.query import SORT, TableQuery
 
-#: Rows of a block of an export.
+#: Rows of a block.
 _BLOCK_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTable:
-    """Columns of ``count`` rows by name. ``key`` tells the tables of all readings apart."""
+    """Columns of ``count`` rows by name. ``key`` identifies the table among those of all readings."""
 
     key: Hashable
     columns: Mapping[str, DataColumn]
@@ -42,12 +42,12 @@ class ColumnTable:
 
     def records(self, rows: NDArray[Any], names: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         """The values of ``rows`` by column."""
-        chosen = list(self.columns if names is None else names)
-        columns = [self.columns[name].values(rows) for name in chosen]
-        return (dict(zip(chosen, values, strict=True)) for values in zip(*columns, strict=True))
+        names = list(self.columns if names is None else names)
+        columns = [self.columns[name].values(rows) for name in names]
+        return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
     def blocks(self, rows: Int32) -> Iterator[Int32]:
-        """``rows`` in parts, so that an export of all needs the memory of one."""
+        """``rows`` in blocks, so that an export needs the memory of a single block."""
         return (rows[first : first + _BLOCK_ROWS] for first in range(0, len(rows), _BLOCK_ROWS))
 
     def _selected(self, query: TableQuery, cache: ResultCache) -> Int32:

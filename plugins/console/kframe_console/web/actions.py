@@ -12,8 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from kframe.plugin import KframeError, ParameterError
 from kframe_console.pages.page import ActionPage, PageContext
-from kframe_console.security.audit import AuditEntry, AuditLog, now_text
-from kframe_console.security.forgery import FIELD, HEADER
+from kframe_console.security.audit import AuditEntry, AuditLog, timestamp
+from kframe_console.security.csrf import FIELD, HEADER
 from kframe_console.web.parameters import distinct_parameters, typed_parameters
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -61,9 +61,9 @@ async def action_body(request: Request) -> tuple[dict[str, Any], str]:
 def perform(
     page: ActionPage, context: PageContext, parameters: Mapping[str, Any], address: str, audit: AuditLog
 ) -> Any:
-    """Do what a page does, and log it: before, with what is predicted, and after. Raises what it raises.
+    """Perform the action of a page. Log it before, with the prediction, and after. Raises what the action raises.
 
-    Nothing is done that cannot be logged.
+    An action that cannot be logged is not performed.
     """
     typed = typed_parameters(page.parameters, parameters)
     what_if = None if page.predict is None else page.predict(context, typed)
@@ -71,7 +71,9 @@ def perform(
 
     def log(event: str, result: Any = None) -> None:
         audit.write(
-            AuditEntry(now_text(), event, user.name, user.method, address, page.name, dict(parameters), what_if, result)
+            AuditEntry(
+                timestamp(), event, user.name, user.method, address, page.name, dict(parameters), what_if, result
+            )
         )
 
     log("begin")

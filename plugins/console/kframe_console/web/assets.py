@@ -1,4 +1,4 @@
-"""The scripts and styles of pages. Browsers keep them: their path has a digest of them all, so it changes with them."""
+"""The scripts and styles of pages. Browsers cache them: their path has a digest of all, so it changes with them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 STATIC: Final = Path(__file__).parents[1] / "static"
-#: A year: the longest time that browsers honour. Proxies do not keep them, since a login may protect them.
-_KEPT: Final = "private, max-age=31536000, immutable"
+#: A year, the longest time that browsers honour. Proxies do not cache them, since a login may protect them.
+_CACHE_CONTROL: Final = "private, max-age=31536000, immutable"
 _DIGEST_DIGITS: Final = 16
 
 
@@ -26,7 +26,7 @@ def _digest() -> str:
     return digest.hexdigest()[:_DIGEST_DIGITS]
 
 
-#: Where the application serves them.
+#: Their path in the application.
 ASSETS: Final = f"/static/{_digest()}"
 
 
@@ -34,9 +34,9 @@ class _Assets(StaticFiles):
     def file_response(
         self, full_path: PathLike[str] | str, stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """A file, which browsers keep."""
+        """A file that browsers cache."""
         response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers["cache-control"] = _KEPT
+        response.headers["cache-control"] = _CACHE_CONTROL
         return response
 
 

@@ -40,7 +40,7 @@ def parquet_blocks(table: ColumnTable, rows: Int32) -> Iterator[bytes]:
 
 
 class _Drain(io.RawIOBase):
-    """A file that Parquet is written to, whose bytes are taken as they come."""
+    """A file for ``ParquetWriter``, from which ``take`` removes the written bytes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -51,7 +51,7 @@ class _Drain(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """The number of written bytes."""
         return self._position
 
     def write(self, data: Any) -> int:

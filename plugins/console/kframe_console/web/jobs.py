@@ -1,4 +1,4 @@
-"""What a browser sees of a job: a page with its progress, which follows it to its end, and a button that cancels it."""
+"""The page of a job: its progress, and a button that cancels it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kframe_console.jobs.jobs import Cancelled, Job, Jobs, JobState
-from kframe_console.security.forgery import HEADER, ForgeryTokens
+from kframe_console.security.csrf import HEADER, CsrfTokens
 from kframe_console.web.actions import Forbidden
 from kframe_console.web.responses import View, html_response, json_response
 
@@ -31,8 +31,8 @@ class JobContent(Struct):
     total: int
 
 
-def job_endpoint(jobs: Jobs, tokens: ForgeryTokens) -> Callable[[Request], Awaitable[Response]]:
-    """GET returns a job; POST cancels it. htmx gets a part of a page, and after the end the page again."""
+def job_endpoint(jobs: Jobs, tokens: CsrfTokens) -> Callable[[Request], Awaitable[Response]]:
+    """GET returns a job; POST cancels it. htmx receives a part of the page, and reloads it when the job has ended."""
 
     async def respond(request: Request) -> Response:
         job = jobs.find(request.path_params["job_id"])
@@ -59,7 +59,7 @@ def progress_page(view: View, job: Job) -> Response:
 
 
 async def ended(job: Job) -> None:
-    """Wait for a job without a thread. Raises Cancelled if a reader cancels it."""
+    """Wait for a job without a thread. Raises Cancelled if a user cancels it."""
     while not job.has_ended:
         await anyio.sleep(_POLL_S)
     if job.state == "cancelled":

@@ -36,7 +36,7 @@ ERROR_SCHEMA: Final = "kframe.console-error/v1"
 
 
 def openapi_document(pages: Iterable[ConsolePage]) -> dict[str, Any]:
-    """The document that ``/openapi.json`` has."""
+    """The document of ``/openapi.json``."""
     pages = tuple(pages)
     types = [ConsoleError, *(_content_type(page) for page in pages)]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
@@ -44,7 +44,7 @@ def openapi_document(pages: Iterable[ConsolePage]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for page, content in zip(pages, contents, strict=True):
         method = "post" if isinstance(page, ActionPage) else "get"
-        operation = _operation(page, _named(page.schema, content), _named(ERROR_SCHEMA, error))
+        operation = _operation(page, _with_schema(page.schema, content), _with_schema(ERROR_SCHEMA, error))
         paths.setdefault(page.path, {})[method] = operation
     return {
         "openapi": "3.1.0",
@@ -65,7 +65,7 @@ def _content_type(page: ConsolePage) -> Any:
     return page.content
 
 
-def _named(schema: str, content: Mapping[str, Any]) -> dict[str, Any]:
+def _with_schema(schema: str, content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "allOf": [
             dict(content),
@@ -107,7 +107,7 @@ def _parameter_types(page: ConsolePage) -> dict[str, Any]:
 
 
 def _parameters(page: ConsolePage) -> Iterator[dict[str, Any]]:
-    yield from _own_parameters(page, _parameter_types(page)["properties"])
+    yield from _page_parameters(page, _parameter_types(page)["properties"])
     if isinstance(page, TablePage):
         for field in msgspec.structs.fields(page.row):
             yield _query(field.encode_name, _TEXT, f"A filter of {field.encode_name}.")
@@ -116,7 +116,7 @@ def _parameters(page: ConsolePage) -> Iterator[dict[str, Any]]:
         yield _query(COUNT, {**_WHOLE, "maximum": COUNT_MAX}, "Most rows.")
 
 
-def _own_parameters(page: ConsolePage, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _page_parameters(page: ConsolePage, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for field in msgspec.structs.fields(page.parameters):
         name = field.encode_name
         if isinstance(page, ActionPage) and f"{{{name}}}" not in page.path:

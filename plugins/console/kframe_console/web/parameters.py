@@ -1,9 +1,9 @@
-"""Parameters of a URL, checked: each once, known, and of its type."""
+"""Checks of the parameters of a URL: each once, known, and of its type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -36,11 +36,10 @@ def distinct_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return parameters
 
 
-def one_of(name: str, text: str, known: Iterable[str]) -> str:
-    """``text``, if it is known. Raises ParameterError."""
-    known = tuple(known)
-    if text not in known:
-        raise ParameterError(name, short_repr(text), f"one of {', '.join(known)}")
+def checked_choice(name: str, text: str, choices: Sequence[str]) -> str:
+    """``text``, if it is one of ``choices``. Raises ParameterError."""
+    if text not in choices:
+        raise ParameterError(name, short_repr(text), f"one of {', '.join(choices)}")
     return text
 
 
@@ -49,8 +48,8 @@ def typed_parameters(kind: type[msgspec.Struct], parameters: Mapping[str, str]) 
     fields = {field.encode_name for field in msgspec.structs.fields(kind)}
     for name in parameters:
         if name not in fields:
-            known = nearest(name, sorted(fields)) if fields else "no parameter"
-            raise ParameterError(short_repr(name)[1:-1], "an unknown parameter", known)
+            expected = nearest(name, sorted(fields)) if fields else "no parameter"
+            raise ParameterError(short_repr(name)[1:-1], "an unknown parameter", expected)
     try:
         return msgspec.convert(dict(parameters), kind, strict=False)
     except msgspec.ValidationError as problem:

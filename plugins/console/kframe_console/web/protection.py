@@ -1,4 +1,4 @@
-"""Protection of every response and request, whoever sends it: headers, names of hosts, and sizes of bodies."""
+"""Middleware for all requests: security headers, checks of the header ``Host``, and a limit of body sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kframe_console.settings import ConsoleSettings
 
-#: No inline script or style, and nothing of another site.
+#: No inline scripts or styles, and no content of other sites.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -23,14 +23,14 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
 }
-_DEFECT: Final = "an error in kframe; the log of the console has the details\n"
+_INTERNAL_ERROR: Final = "an error in kframe; the log of the console has the details\n"
 _LOG: Final = logging.getLogger("kframe.console")
 
 
 class Protection:
     """Refuses requests for other hosts and with long bodies, and adds HEADERS to every response.
 
-    An error in kframe is logged, and the client learns no more than that there was one.
+    Unexpected exceptions are logged; the client receives status 500 without details.
     """
 
     def __init__(self, app: ASGIApp, settings: ConsoleSettings) -> None:
@@ -50,8 +50,8 @@ class Protection:
             if message["type"] == "http.response.start":
                 has_started = True
                 headers = MutableHeaders(scope=message)
-                for name, text in HEADERS.items():
-                    headers[name] = text
+                for name, value in HEADERS.items():
+                    headers[name] = value
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
@@ -61,20 +61,20 @@ class Protection:
         except Exception:
             _LOG.exception("error in kframe: %s", scope["path"])
             if not has_started:
-                await PlainTextResponse(_DEFECT, 500)(scope, receive, send_protected)
+                await PlainTextResponse(_INTERNAL_ERROR, 500)(scope, receive, send_protected)
 
     def _refusal(self, headers: Headers) -> PlainTextResponse | None:
         host, settings = headers.get("host", ""), self._settings
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if settings.hosts and name not in settings.hosts:
-            return PlainTextResponse(f"Host: expected one of {', '.join(settings.hosts)}\n", 421)
+        if settings.allowed_hosts and name not in settings.allowed_hosts:
+            return PlainTextResponse(f"Host: expected one of {', '.join(settings.allowed_hosts)}\n", 421)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > settings.body_bytes_max:
             return PlainTextResponse(f"body: expected at most {settings.body_bytes_max} bytes\n", 413)
         return None
 
     def _bounded(self, receive: Receive) -> Receive:
-        """``receive`` for bodies that state no length: a longer one ends as if the client had left."""
+        """``receive`` for bodies without a Content-Length: a longer one ends as if the client had disconnected."""
         received = 0
 
         async def receive_bounded() -> Message:

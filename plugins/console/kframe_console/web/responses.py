@@ -1,4 +1,4 @@
-"""The response to a request for a page, in the format that it asks for."""
+"""The response to a request for a page, in the requested format."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEDIA_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What every template shows around the content: the page, its path and parameters, and the pages to go to."""
+    """What every template shows around the content: the page, its path and parameters, and the navigation."""
 
     page: ConsolePage
     path: str
@@ -61,7 +61,7 @@ class View:
     pages: tuple[ConsolePage, ...]
     user: Identity = LOCAL
     token: str = ""
-    """What writes from this page need (``security.forgery``)."""
+    """The CSRF token of writes from this page."""
     allow_execute: bool = False
 
     @property
@@ -75,8 +75,8 @@ class View:
         for name in [name for name in values if f"{{{name}}}" in path]:
             path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
         parameters = {name: value for name, value in values.items() if value is not None}
-        is_of_all_clusters = path == "/" and self.pages[0].name == CLUSTERS
-        if self.parameters.get(AT) and not is_of_all_clusters:
+        lists_clusters = path == "/" and self.pages[0].name == CLUSTERS
+        if self.parameters.get(AT) and not lists_clusters:
             parameters[AT] = self.parameters[AT]
         return f"{path}?{urlencode(parameters)}" if parameters else path
 
@@ -89,21 +89,22 @@ class View:
         return json.dumps(points)
 
     def position(self, context: PageContext) -> int:
-        """The number of the last of these positions that the reading has reached."""
+        """The index of the last of these positions that the reading has reached."""
         end = 0 if context.reading.point is None else context.reading.point.end
         return max(bisect_right([point.end for point in context.source.points], end) - 1, 0)
 
 
 def page_response(view: View, context: PageContext, format_name: str) -> Response:
     """The page of ``view``. Raises InputError for parameters that it cannot answer."""
-    page, own = view.page, {name: text for name, text in view.parameters.items() if name != AT and text.strip()}
+    page = view.page
+    parameters = {name: text for name, text in view.parameters.items() if name != AT and text.strip()}
     if context.reading.number == NO_CLUSTER and page.path != "/":
         raise ParameterError(AT, "no cluster", "the name of a cluster of the fleet")
     if isinstance(page, TablePage):
-        response = _table_response(view, page, context, own, format_name)
+        response = _table_response(view, page, context, parameters, format_name)
     else:
         assert isinstance(page, ContentPage)
-        typed = typed_parameters(page.parameters, own)
+        typed = typed_parameters(page.parameters, parameters)
         content = page.build(context, typed)
         is_shown = format_name == "html" and not isinstance(content, Redirect | Download)
         extras = page.extras(context, typed, content) if is_shown else None
@@ -120,7 +121,7 @@ def content_response(
     format_name: str,
     extras: Any = None,
 ) -> Response:
-    """A content as JSON, or in the template of its page. Raises InputError where nothing is asked for."""
+    """A content as JSON, or in the template of its page. Raises InputError for JSON without a content."""
     if isinstance(content, Redirect):
         formats = {} if format_name == "html" else {FORMAT: format_name}
         return RedirectResponse(view.link(content.path, **content.values, **formats), 303)
@@ -161,23 +162,22 @@ def _embedded(view: View, context: PageContext, page_name: str, /, **parameters:
 def _shown_table(
     view: View, page: TablePage, context: PageContext, parameters: Mapping[str, str], *, is_part: bool = False
 ) -> tuple[ColumnTable, Int32, ShownTable]:
-    """The table that some parameters choose, the rows that the others select, and what is shown of both."""
+    """The table that the parameters of the page choose, the rows that all others select, and the part of a template."""
     fields = page.parameters.__struct_fields__
-    own = {name: text for name, text in parameters.items() if name in fields and text.strip()}
-    chosen = typed_parameters(page.parameters, own)
-    table = page.table(context, chosen)
+    arguments = {name: text for name, text in parameters.items() if name in fields and text.strip()}
+    typed = typed_parameters(page.parameters, arguments)
+    table = page.table(context, typed)
     query = table_query({name: text for name, text in parameters.items() if name not in fields}, tuple(table.columns))
     rows = table.rows(query, context.rows)
-    further = {} if page.links_of is None else page.links_of(context, chosen)
-    links = {**page.links, **further}
+    links = {**page.links, **({} if page.links_of is None else page.links_of(context, typed))}
     window = TableWindow(len(rows), 0, list(table.records(rows[:COUNT_DEFAULT])))
-    shown = ShownTable(page, table.columns, query, window, table.count, view, own, links, is_part)
+    shown = ShownTable(page, table.columns, query, window, table.count, view, arguments, links, is_part)
     return table, rows, shown
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table as its template and its script need it: which rows match, and where to fetch them."""
+    """A table for its template and its script: which rows match, and where to fetch them."""
 
     page: TablePage
     columns: Mapping[str, Any]
@@ -186,8 +186,8 @@ class ShownTable:
     """The first rows that match."""
     count: int
     view: View
-    own: Mapping[str, str]
-    """The parameters that chose the table."""
+    arguments: Mapping[str, str]
+    """The parameters that choose the table."""
     links: Mapping[str, str]
     is_part: bool = False
     """Whether it is a part of a page with another content, whose URL has no state of the table."""
@@ -195,12 +195,14 @@ class ShownTable:
     @property
     def parameters(self) -> str:
         """All parameters and the position of the history as a query."""
-        parameters = {**self.own, **self.filters, SORT: self.sort, AT: self.view.parameters.get(AT, "")}
+        parameters = {**self.arguments, **self.filters, SORT: self.sort, AT: self.view.parameters.get(AT, "")}
         return urlencode({name: text for name, text in parameters.items() if text})
 
     def download(self, format_name: str) -> str:
         """The address of all these rows in a format."""
-        return self.view.link(self.page.path, format=format_name, sort=self.sort or None, **self.own, **self.filters)
+        return self.view.link(
+            self.page.path, format=format_name, sort=self.sort or None, **self.arguments, **self.filters
+        )
 
     @property
     def filters(self) -> dict[str, str]:

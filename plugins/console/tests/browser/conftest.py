@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from kframe_console.application import application
@@ -11,14 +11,11 @@ from kframe_console.sources.live import LiveSource
 
 from kframe.plugin.snapshot import Snapshot
 from tests.tools import ToolMissing
-from verification.console.browser import Visit, chromium, visiting
+from verification.console.browser import Open, chromium, visiting
 from verification.console.doubles import FakeGroups, FakeReader, put_fleet
-from verification.console.hands import HANDS, Hands
+from verification.console.hands import HANDS, HandsOf
 from verification.console.running import running_console
 from verification.console.served import served
-
-Open: TypeAlias = Callable[..., Visit]
-HandsOf: TypeAlias = Callable[[Visit], Hands]
 
 
 # Playwright runs an event loop in this thread as long as it is open, so it does not outlive the tests of a file.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ from kframe_console.routes import FLEET_PAGES, PAGES
 
 from tests.tools import ToolMissing
 from verification.console.accessibility import layout_problems, serious_findings
-from verification.console.browser import LIMIT_S, Visit
+from verification.console.browser import LIMIT_S, Open, Visit
 from verification.console.client import ConsoleClient
 from verification.console.embedded import executing_application
 from verification.console.running import running_console
@@ -21,7 +21,6 @@ from verification.console.served import served
 
 pytestmark = pytest.mark.real
 
-Open = Callable[..., Visit]
 
 #: Consoles, and addresses of each page, with which it shows all of its parts. ``PLAN`` and ``EXECUTION`` are ids.
 ADDRESSES: Final = {
@@ -120,8 +119,8 @@ def test_checks_find_what_they_look_for(visit_port: Open, kraft_port: int) -> No
     (finding,) = findings_or_skip(visit)
     assert finding.startswith("button-name: ")
     problems = layout_problems(visit)
-    assert any(each.startswith('too wide: <main id="main"') for each in problems)
-    assert any('covered: <a class="brand"' in each for each in problems)
+    assert any(problem.startswith('too wide: <main id="main"') for problem in problems)
+    assert any('covered: <a class="brand"' in problem for problem in problems)
 
 
 def findings_or_skip(visit: Visit) -> list[str]:

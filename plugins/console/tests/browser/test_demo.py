@@ -1,20 +1,17 @@
-"""A demo cluster in Chromium: what one breaks is seen, with the mouse and with keys only."""
+"""A demo cluster in Chromium: pages show each failure, with the mouse and with keys only."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from verification.console.browser import Visit
-from verification.console.hands import Hands, Mouse
+from verification.console.browser import Open, Visit
+from verification.console.hands import HandsOf, Mouse
 from verification.console.running import running_console
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
 
 
 # Tests name it before their visit, whose window then closes while the demo still runs.

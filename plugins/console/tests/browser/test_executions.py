@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from verification.console.browser import Visit
+from verification.console.browser import Open, Visit
 from verification.console.embedded import SharedAdmin, executing_application
-from verification.console.hands import Hands
+from verification.console.hands import Hands, HandsOf
 from verification.console.served import served
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
 
 
 class ExecutingConsole(NamedTuple):

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from verification.console.browser import Visit
-from verification.console.hands import Hands, Keys
+from verification.console.browser import Open
+from verification.console.hands import HandsOf, Keys, open_partition
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
-
-
-def cell_link(visit: Visit, name: str) -> Any:
-    visit.rows()
-    return visit.page.locator("tbody").get_by_role("link", name=name, exact=True).first
 
 
 def test_fleet_leads_to_the_pages_of_a_cluster_and_back(visit_port: Open, fleet_port: int, hands_of: HandsOf) -> None:
@@ -27,22 +16,17 @@ def test_fleet_leads_to_the_pages_of_a_cluster_and_back(visit_port: Open, fleet_
     visit.open("/")
     assert [row[0] for row in visit.rows()] == ["east", "refused", "west=1"]
     if isinstance(hands, Keys):
-        hands.focus(cell_link(visit, "east"))
+        hands.focus(visit.cell_link("east"))
         page.keyboard.press("ArrowDown")
         assert page.evaluate("document.activeElement.textContent") == "refused"
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
     else:
-        cell_link(visit, "west=1").click()
+        visit.cell_link("west=1").click()
     visit.follow("/overview?at=west=1")
     assert "west=1" in visit.text("header .source")
     assert "metadata.version" in visit.text()
-    hands.choose(page.get_by_role("navigation").get_by_role("link", name="Topics"))
-    visit.follow("/topics?at=west=1")
-    hands.choose(cell_link(visit, "clicks"))
-    visit.follow("/topics/clicks?at=west=1")
-    hands.choose(cell_link(visit, "4"))
-    visit.follow("/topics/clicks/4?at=west=1")
+    open_partition(visit, hands, "clicks", 4, "?at=west=1")
     assert "Why is this the leader?" in visit.text()
     if isinstance(hands, Keys):
         for path in ("/topics/clicks?at=west=1", "/topics?at=west=1", "/"):
@@ -51,7 +35,7 @@ def test_fleet_leads_to_the_pages_of_a_cluster_and_back(visit_port: Open, fleet_
     else:
         page.get_by_role("navigation").get_by_role("link", name="Clusters").click()
     visit.follow("/")
-    hands.choose(cell_link(visit, "east"))
+    hands.choose(visit.cell_link("east"))
     visit.follow("/overview?at=east")
     assert "unregistered" in visit.text()
 
@@ -73,7 +57,7 @@ def test_topic_leads_to_its_consumer_groups_and_back(visit_port: Open, groups_po
     visit = visit_port(groups_port)
     hands = hands_of(visit)
     visit.open("/topics")
-    hands.choose(cell_link(visit, "clicks"))
+    hands.choose(visit.cell_link("clicks"))
     visit.follow("/topics/clicks")
     hands.choose(visit.page.get_by_role("link", name="Consumer groups"))
     visit.follow("/groups?topic=clicks")
@@ -81,7 +65,7 @@ def test_topic_leads_to_its_consumer_groups_and_back(visit_port: Open, groups_po
     assert "it does not respond" in visit.text("tbody")
     hands.write(visit.page.get_by_label("group", exact=True), "billing")
     visit.until(lambda: visit.text("#total") == "1")
-    hands.choose(cell_link(visit, "0"))
+    hands.choose(visit.cell_link("0"))
     visit.follow("/topics/clicks/0")
     hands.choose(visit.page.get_by_role("link", name="Consumer groups"))
     visit.follow("/groups?topic=clicks&partition=0")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kframe_console.command import example
 from kframe_console.security.identities import password_line
 
-from verification.console.browser import Visit
+from verification.console.browser import Open
 from verification.console.issuer import Issuer
 from verification.console.running import running_console
 from verification.console.served import served
@@ -17,8 +17,6 @@ from verification.zookeeper.certificates import Authority, Identity
 from verification.zookeeper.servers import free_ports
 
 pytestmark = pytest.mark.real
-
-Open = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +90,16 @@ def test_wrong_token_of_the_issuer_is_refused(oidc_port: int, issuer: Issuer, vi
 
 @pytest.fixture(scope="module")
 def identities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Identity]:
-    """Certificates of the console and of two users, of whom the console's authority knows one."""
+    """Certificates of the console and of two users; the authority of the console has issued only the first user's."""
     folder = tmp_path_factory.mktemp("certificates")
-    known, other = Authority(folder, "known"), Authority(folder, "other")
-    return {"console": known.issue("console", "127.0.0.1"), "ada": known.issue("ada"), "eve": other.issue("eve")}
+    trusted, other = Authority(folder, "trusted"), Authority(folder, "other")
+    return {"console": trusted.issue("console", "127.0.0.1"), "ada": trusted.issue("ada"), "eve": other.issue("eve")}
 
 
 @pytest.fixture(scope="module")
 def tls_port(identities: dict[str, Identity]) -> Iterator[int]:
-    own = identities["console"].key_and_certificate
-    options = ("--tls-cert", own, "--tls-key", own, "--client-ca", identities["console"].authority)
+    certificate = identities["console"].key_and_certificate
+    options = ("--tls-cert", certificate, "--tls-key", certificate, "--client-ca", identities["console"].authority)
     with running_console(example(), *options) as console:
         yield console.port
 

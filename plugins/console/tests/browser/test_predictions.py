@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from verification.console.browser import Visit
-from verification.console.hands import Hands, Mouse
+from verification.console.browser import Open
+from verification.console.hands import HandsOf, Mouse
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
 
 
 def test_pointing_at_brokers_predicts_their_failure(visit_port: Open, healthy_port: int, hands_of: HandsOf) -> None:

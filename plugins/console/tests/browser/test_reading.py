@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from verification.console.browser import Visit
-from verification.console.hands import Hands, Mouse
+from verification.console.browser import Open, Visit
+from verification.console.hands import HandsOf, Mouse, open_partition
 
 pytestmark = pytest.mark.real
-
-HandsOf = Callable[[Visit], Hands]
-Open = Callable[..., Visit]
 
 
 def column(visit: Visit, index: int) -> list[str]:
@@ -71,14 +66,7 @@ def test_topic_leads_to_the_explanation_of_a_leader(visit_port: Open, kraft_port
     visit = visit_port(kraft_port)
     hands = hands_of(visit)
     visit.open("/")
-    hands.choose(visit.page.get_by_role("navigation").get_by_role("link", name="Topics"))
-    visit.follow("/topics")
-    visit.rows()
-    hands.choose(visit.page.get_by_role("link", name="clicks", exact=True))
-    visit.follow("/topics/clicks")
-    visit.rows()
-    hands.choose(visit.page.locator("tbody").get_by_role("link", name="4", exact=True))
-    visit.follow("/topics/clicks/4")
+    open_partition(visit, hands, "clicks", 4)
     assert "Why is this the leader?" in visit.text()
     hands.write(visit.page.get_by_label("if these brokers fail together"), "3")
     hands.choose(visit.page.get_by_role("button", name="Explain"))

@@ -1,1 +1,1 @@
-"""An embedded cluster that one can break: ``kframe console --demo``."""
+"""An embedded cluster that users can break: ``kframe console --demo``."""

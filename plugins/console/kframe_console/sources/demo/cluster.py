@@ -1,4 +1,4 @@
-"""What an embedded cluster of either mode does."""
+"""The operations of an embedded cluster of either mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.plugin.snapshot import Snapshot
 
 _RACKS: Final = 3
 _REPLICATION_FACTOR: Final = 3
-#: Directories of each broker, and the most partitions of a cluster whose brokers have as many; others have one.
+#: Log directories of each broker, and the most partitions of such a cluster; brokers of a larger one have one.
 DIRECTORIES: Final = 2
 PARTITIONS_WITH_DIRECTORIES_MAX: Final = 20_000
 
@@ -35,13 +35,13 @@ class DemoCluster(ABC):
 
     @staticmethod
     def rack_of(broker_id: int) -> str:
-        """The rack of a broker: racks have brokers in turn."""
+        """The rack of a broker: consecutive brokers are in different racks."""
         return f"rack-{(broker_id - 1) % _RACKS + 1}"
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """A number that rises with each change."""
+        """A number that increases with each change."""
 
     @abstractmethod
     def start(self) -> None:
@@ -58,7 +58,7 @@ class DemoCluster(ABC):
 
     @abstractmethod
     def create_topic(self, name: str, partitions: int) -> str:
-        """Create a topic. Returns why it was refused, or nothing."""
+        """Create a topic. Returns why it was refused; empty if it was not."""
 
     @abstractmethod
     def start_broker(self, broker_id: int) -> None:
@@ -73,7 +73,7 @@ class DemoCluster(ABC):
         """End a broker by a controlled shutdown."""
 
     def fence_broker(self, broker_id: int) -> None:
-        """End the session of a broker that runs on. Only brokers in KRaft mode are registered without a session."""
+        """End the session of a broker that continues to run. Only KRaft mode has fenced brokers."""
         raise NotImplementedError
 
     @abstractmethod
@@ -86,10 +86,10 @@ class DemoCluster(ABC):
 
     @abstractmethod
     def elect_leaders(self, election_type: ElectionType) -> None:
-        """Elect preferred leaders, or any for the partitions without one, at the cost of records."""
+        """Elect preferred leaders; or, unclean, any leader for partitions without one, which may lose records."""
 
     def resign(self) -> None:
-        """Make the active controller lose its role. Only in ZooKeeper mode there is another one."""
+        """Let the stand-by take over from the active controller. Only ZooKeeper mode has a stand-by."""
         raise NotImplementedError
 
 

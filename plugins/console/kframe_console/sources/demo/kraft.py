@@ -21,7 +21,7 @@ from kframe_console.sources.demo.cluster import DIRECTORIES, DemoCluster, refusa
 
 _CONTROLLER_ID: Final = 3000
 _CONFIG: Final = {"min.insync.replicas": "2"}
-#: Most partitions that one event concerns, so that others need not wait.
+#: Most partitions of an event, so that other events need not wait.
 _PARTITIONS_MAX: Final = 2_000
 #: Heartbeats after which a broker no longer waits for the end of its controlled shutdown.
 _HEARTBEATS_MAX: Final = 5
@@ -38,13 +38,13 @@ class KraftDemo(DemoCluster):
             broker_id: tuple(UUID(int=broker_id << 64 | number + 1 << 8) for number in range(directories))
             for broker_id in self.broker_ids
         }
-        #: With one, the controller assigns new replicas to it.
+        #: With a single directory, the controller assigns new replicas to it.
         self._has_several_directories: Final = directories > 1
         self._failed: dict[int, set[UUID]] = {broker_id: set() for broker_id in self.broker_ids}
-        #: The epoch of each broker whose process runs, and those whose heartbeats do not arrive.
+        #: The epochs of the brokers whose process runs, and the brokers whose heartbeats are lost.
         self._running: dict[int, int] = {}
         self._unreachable: set[int] = set()
-        self._stopped_in_order: set[int] = set()
+        self._clean_shutdowns: set[int] = set()
         self._controller: KraftController = KraftControllerBuilder(_CONTROLLER_ID, "kraft-memory:", _CONFIG).build()
         self.controllers = (self._controller,)
 
@@ -88,19 +88,19 @@ class KraftDemo(DemoCluster):
         return refusal_of(created, name)
 
     def start_broker(self, broker_id: int) -> None:
-        """See DemoCluster. A process that was fenced has its heartbeats arrive again; a new process registers."""
+        """See DemoCluster. The heartbeats of a fenced process arrive again; a new process registers."""
         if broker_id in self._unreachable:
             self._unreachable.discard(broker_id)
             self._heartbeat(broker_id)
         if broker_id in self._running:
             return
-        rack, clean = self.rack_of(broker_id), broker_id in self._stopped_in_order
+        rack, clean = self.rack_of(broker_id), broker_id in self._clean_shutdowns
         self._failed[broker_id].clear()
         registered = self._controller.register_broker(
             broker_id, rack, clean=clean, directories=self._directories[broker_id]
         )
         self._running[broker_id] = registered.result()
-        self._stopped_in_order.discard(broker_id)
+        self._clean_shutdowns.discard(broker_id)
 
     def kill_broker(self, broker_id: int) -> None:
         """See DemoCluster."""
@@ -120,7 +120,7 @@ class KraftDemo(DemoCluster):
                 break
         del self._running[broker_id]
         self._controller.fence_broker(broker_id).result()
-        self._stopped_in_order.add(broker_id)
+        self._clean_shutdowns.add(broker_id)
 
     def fence_broker(self, broker_id: int) -> None:
         """See DemoCluster."""
@@ -152,7 +152,8 @@ class KraftDemo(DemoCluster):
         return [broker_id for broker_id in self._running if broker_id not in self._unreachable]
 
     def _online(self, broker_id: int) -> tuple[UUID, ...]:
-        return tuple(each for each in self._directories[broker_id] if each not in self._failed[broker_id])
+        failed = self._failed[broker_id]
+        return tuple(directory for directory in self._directories[broker_id] if directory not in failed)
 
     def _heartbeat(self, broker_id: int, *, want_shut_down: bool = False) -> bool:
         """Send a heartbeat. Returns whether the broker may shut down."""
@@ -173,7 +174,7 @@ class KraftDemo(DemoCluster):
 def _report_directories(
     broker_id: int, broker_epoch: int, directory_ids: tuple[UUID, ...], context: KraftContext
 ) -> ControllerResult[bool]:
-    """Put some new replicas of a broker into its directories by turns. The response is whether there may be more."""
+    """Assign some new replicas of a broker to its directories. The response is whether there may be more."""
     metadata = context.metadata
     p, topics = metadata.partitions, metadata.topics
     rows = np.flatnonzero(p.topic >= 0)
@@ -209,14 +210,14 @@ def _propose_isrs(context: KraftContext) -> ControllerResult[bool]:
         )
         proposals[int(brokers.ids[p.leader[row]])].append(proposal)
     parts: list[DecisionPart] = []
-    for leader, of_leader in sorted(proposals.items()):
+    for leader, leader_proposals in sorted(proposals.items()):
         epoch = brokers.registrations[leader].broker_epoch
-        parts += isr_proposals.alter_partitions(context, leader, epoch, of_leader).parts
+        parts += isr_proposals.alter_partitions(context, leader, epoch, leader_proposals).parts
     return ControllerResult(parts, bool(parts) and len(rows) > _PARTITIONS_MAX)
 
 
 def _short_isrs(metadata: ClusterMetadata) -> tuple[Int32, Ragged]:
-    """The partitions with a leader of which more replicas are online than in sync, and those replicas."""
+    """The partitions with a leader and more online replicas than in-sync ones, and their online replicas."""
     p = metadata.partitions
     rows = np.flatnonzero((p.topic >= 0) & (p.leader >= 0) & (p.isr_count < p.replica_count)).astype(np.int32)
     replicas, directories = p.lists("replica", rows), p.lists("directory", rows)

@@ -1,4 +1,4 @@
-"""What one can do to the cluster of ``--demo``."""
+"""The operations that users may request of the cluster of ``--demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 
 class OperationButton(NamedTuple):
-    """The text and the key of the button of an operation, which only clusters of ``mode`` have; None: all have it."""
+    """The text and the key of the button of an operation. With ``mode``, only clusters of this mode have it."""
 
     text: str
     key: str

@@ -1,4 +1,4 @@
-"""The source of ``--demo``: a thread does what users ask for, and makes a reading after each step."""
+"""The source of ``--demo``: a thread performs the requested operations, and reads the cluster after each step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOPIC_PARTITIONS_MAX: Final = 5_000
 _TOPICS_MIN: Final = 10
 #: Seconds between readings of a cluster that grows.
 _GROWTH_S: Final = 3.0
-#: Seconds until followers have caught up, and between the steps of a rolling restart, so that one sees them.
+#: Seconds until followers have caught up, and between the steps of a rolling restart, so that users see them.
 _STEP_S: Final = 1.0
 
 
@@ -42,9 +42,9 @@ class DemoSource(ClusterSource):
         self.cluster: Final = cluster
         self.name = f"demo cluster, {'KRaft' if cluster.mode == 'kraft' else 'ZooKeeper'} mode"
         self.performing: DemoOperation | None = None
-        """What is being done."""
+        """The operation in progress."""
         self.refusal: str | None = None
-        """Why the cluster has refused the last operation."""
+        """Why the cluster has refused the last operation; None if it has not."""
         self._partitions = partitions
         self._step_s = step_s
         self._requested: queue.Queue[DemoOperation] = queue.Queue(_WAITING_MAX)
@@ -62,9 +62,9 @@ class DemoSource(ClusterSource):
         self._stopping.set()
         self._thread.join()
 
-    def reading(self, at: str) -> Reading:
+    def reading(self, position: str) -> Reading:
         """The newest reading, or a retained one by its number. Raises ParameterError, and KframeError at the end."""
-        return self._live().reading(at)
+        return self._live().reading(position)
 
     def changes(self, reading: Reading) -> ClusterChanges | None:
         """The changes of the last hour."""
@@ -87,7 +87,7 @@ class DemoSource(ClusterSource):
         return self._requested.qsize()
 
     def request(self, operation: DemoOperation) -> bool:
-        """Have an operation done after those that wait. Returns False if too many wait. Raises ParameterError."""
+        """Queue an operation. Returns False if too many wait. Raises ParameterError."""
         mode, brokers = self.cluster.mode, self.cluster.broker_ids
         if operation.operation not in operations_of(mode):
             expected = f"one of {', '.join(operations_of(mode))} in {mode} mode"
@@ -106,7 +106,7 @@ class DemoSource(ClusterSource):
             self._publish()
             self._create_topics()
             while not self._stopping.is_set():
-                self._next()
+                self._perform_next()
         except Exception as problem:
             _LOG.exception("the demo has ended")
             self.problem = f"the demo has ended: {problem}"
@@ -114,8 +114,8 @@ class DemoSource(ClusterSource):
             self._is_readable.set()
             self.cluster.stop()
 
-    def _next(self) -> None:
-        """Do the next operation, and let followers catch up once none has come for a while."""
+    def _perform_next(self) -> None:
+        """Perform the next operation; if none is requested within a step, let followers catch up."""
         try:
             operation = self._requested.get(timeout=self._step_s)
         except queue.Empty:
@@ -130,9 +130,9 @@ class DemoSource(ClusterSource):
         self._publish()
 
     def _perform(self, requested: DemoOperation) -> str:
-        """Do an operation. Returns why the cluster has refused it, or nothing."""
+        """Perform an operation. Returns why the cluster has refused it; empty if it has not."""
         cluster = self.cluster
-        of_broker = {
+        broker_operations = {
             "kill": cluster.kill_broker,
             "start": cluster.start_broker,
             "shut_down": cluster.shut_down_broker,
@@ -152,11 +152,11 @@ class DemoSource(ClusterSource):
                 self._roll()
             case name:
                 assert requested.broker is not None
-                of_broker[name](requested.broker)
+                broker_operations[name](requested.broker)
         return ""
 
     def _roll(self) -> None:
-        """Restart all brokers one by one, each once all replicas have caught up."""
+        """Restart the brokers in order, each after all replicas have caught up."""
         for broker_id in self.cluster.broker_ids:
             for step in (self.cluster.shut_down_broker, self.cluster.start_broker):
                 step(broker_id)
@@ -167,7 +167,7 @@ class DemoSource(ClusterSource):
             self._publish()
 
     def _create_topics(self) -> None:
-        """Create the first topics: at least a few, so that pages have rows."""
+        """Create the topics that the cluster begins with: at least a few, so that pages have rows."""
         size = min(_TOPIC_PARTITIONS_MAX, max(self._partitions // _TOPICS_MIN, 1))
         published_s = time.monotonic()
         for number, first in enumerate(range(0, self._partitions, size), 1):
@@ -180,7 +180,7 @@ class DemoSource(ClusterSource):
         self._publish()
 
     def _publish(self) -> None:
-        """Make a reading, unless nothing has changed."""
+        """Read the cluster if it has changed."""
         version, self._version = self._version, self.cluster.version
         if self._readings is None:
             self._readings = LiveSource(self.name, _DemoReader(self.cluster), lambda snapshot: snapshot, math.inf)
@@ -204,7 +204,7 @@ class _DemoReader:
 
 
 def demo_source(mode: str, partitions: int, brokers: int) -> DemoSource:
-    """The source of a cluster that begins with so many partitions. Its brokers have one directory if there are many."""
+    """The source of a new cluster. Its brokers have a single log directory if it has many partitions."""
     from kframe_console.sources.demo.kraft import KraftDemo
     from kframe_console.sources.demo.zookeeper import ZookeeperDemo
 

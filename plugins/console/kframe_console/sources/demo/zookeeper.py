@@ -1,4 +1,4 @@
-"""An embedded cluster in ZooKeeper mode: two controllers, one of them a stand-by, a store in memory, and brokers."""
+"""An embedded ZooKeeper-mode cluster: an active and a stand-by controller, a store in memory, and brokers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ZookeeperDemo(DemoCluster):
         self._failed: dict[int, list[list[str]]] = {broker_id: [] for broker_id in self.broker_ids}
         self._running: set[int] = set()
         self._ensemble = MemoryEnsemble.from_cluster(ClusterState())
-        #: A broker that describes the requests of a large cluster would take long; such brokers have one directory.
+        #: Brokers of a large cluster, which have a single directory, only count requests: responding takes long.
         has_responses = directories > 1
         self._transports = [EmbeddedBrokers(VirtualClock()) for _ in _CONTROLLER_IDS if has_responses]
         transports: Sequence[EmbeddedBrokers | CountingTransport] = self._transports or [
@@ -136,13 +136,17 @@ class ZookeeperDemo(DemoCluster):
         for row in short.tolist():
             view = cluster.view(row)
             name = cluster.name(row)
-            isr = tuple(each for each in view.replicas if each in self._running and name not in offline[each])
+            isr = tuple(
+                broker_id
+                for broker_id in view.replicas
+                if broker_id in self._running and name not in offline[broker_id]
+            )
             if view.leader in isr and set(isr) > set(view.isr):
                 proposal = IsrProposal(view.topic, view.partition, view.leader_epoch, view.partition_epoch, isr)
                 proposals[view.leader].append(proposal)
-        epochs = {each.broker_id: each.broker_epoch for each in self._ensemble.registrations()}
-        for leader, of_leader in sorted(proposals.items()):
-            self._active.alter_partition(leader, epochs[leader], of_leader)
+        epochs = {broker.broker_id: broker.broker_epoch for broker in self._ensemble.registrations()}
+        for leader, leader_proposals in sorted(proposals.items()):
+            self._active.alter_partition(leader, epochs[leader], leader_proposals)
             self._run()
 
     def elect_leaders(self, election_type: ElectionType) -> None:
@@ -152,13 +156,13 @@ class ZookeeperDemo(DemoCluster):
 
     def resign(self) -> None:
         """See DemoCluster."""
-        standby = next(each for each in self.controllers if each is not self._active)
+        standby = next(controller for controller in self.controllers if controller is not self._active)
         standby.take_over()
         self._run()
 
     @property
     def _active(self) -> Controller:
-        return next((each for each in self.controllers if each.status().active), self.controllers[0])
+        return next((controller for controller in self.controllers if controller.status().active), self.controllers[0])
 
     def _register(self, broker_ids: Iterable[int]) -> None:
         registered = [
@@ -169,7 +173,7 @@ class ZookeeperDemo(DemoCluster):
         self._running.update(broker_ids)
 
     def _run(self) -> None:
-        """Handle all events of all controllers. The requests that brokers have received are not needed."""
+        """Handle all events of all controllers, and discard the requests that brokers have received."""
         while sum([controller.run_until_idle() for controller in self.controllers]):
             pass
         for transport in self._transports:

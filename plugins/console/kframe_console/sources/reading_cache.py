@@ -1,4 +1,4 @@
-"""The readings of a source that were used last, so that pages of the same position share them."""
+"""The readings of a source that were used last: pages of the same position share them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 
 from kframe_console.sources.reading import Reading
 
-#: Readings that are retained. Each has all columns of a cluster.
-_RETAINED: Final = 4
+#: Most readings. Each has all columns of a cluster.
+_READINGS_MAX: Final = 4
 
 
-class RetainedReadings:
-    """Readings by position, the least recently used ones dropped first. Each has a number of its own, from 1."""
+class ReadingCache:
+    """Readings by position; the least recently used is dropped first. They are numbered from 1."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -23,7 +23,7 @@ class RetainedReadings:
         self._readings: OrderedDict[Hashable, Reading] = OrderedDict()
 
     def get(self, position: Hashable, read: Callable[[int], Reading]) -> Reading:
-        """The reading of a position. ``read`` makes it, with the number that it gets. Raises what ``read`` raises."""
+        """The reading at a position. ``read`` makes it with the given number. Raises what ``read`` raises."""
         with self._lock:
             if position in self._readings:
                 self._readings.move_to_end(position)
@@ -31,7 +31,7 @@ class RetainedReadings:
         reading = read(next(self._numbers))
         with self._lock:
             reading = self._readings.setdefault(position, reading)
-            while len(self._readings) > _RETAINED:
+            while len(self._readings) > _READINGS_MAX:
                 self._readings.popitem(last=False)
             return reading
 

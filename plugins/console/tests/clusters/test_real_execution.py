@@ -12,11 +12,8 @@ import pytest
 from kframe.testing.waiting import until
 from verification.console.client import client_of
 from verification.console.running import running_console
-from verification.support.properties import load_profile
 from verification.zookeeper.handover import ClusterFixture, running_fixture
 from verification.zookeeper.servers import ServerHandle, ServerOptions, missing, running
-
-load_profile()
 
 
 @pytest.fixture
@@ -49,9 +46,9 @@ def test_plan_is_executed_and_rolled_back(kafka: ClusterFixture, tmp_path: Path)
         plan_id = client.json("/plans/generate", remove_brokers="3", topics="moved")["id"]
         execution_id = client.confirm(f"/plans/{plan_id}/execute", moves="2", throttle="10MB/s")["id"]
         assert until(lambda: result(execution_id))
-        done = result(execution_id)
-        assert (done["result"], done["settled"], done["not_restored"]) == ("completed", 3, [])
-        assert until(lambda: not any(3 in each for each in replicas()))
+        ended = result(execution_id)
+        assert (ended["result"], ended["settled"], ended["not_restored"]) == ("completed", 3, [])
+        assert until(lambda: not any(3 in partition for partition in replicas()))
         client.confirm(f"/executions/{execution_id}/rollback")
         assert until(lambda: (result(execution_id) or {}).get("result") == "rolled back")
         assert until(lambda: replicas() == before)

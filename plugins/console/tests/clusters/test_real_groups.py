@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from kframe_console.sources.live import LiveSource, reader_of
@@ -14,35 +13,23 @@ from kframe import build_registry
 from kframe.plugin.live import GroupedCluster
 from kframe.testing.waiting import until
 from verification.console.client import console_of
-from verification.kraft.kafka_nodes import KraftCluster, KraftOptions, missing
+from verification.console.kraft_cluster import RECORDS
+from verification.kraft.kafka_nodes import KraftCluster
 from verification.kraft.kafka_tools import KafkaTools
-from verification.support.properties import load_profile
 
-load_profile()
 pytestmark = [pytest.mark.real, pytest.mark.extended]
 
-RECORDS, CONSUMED = 50, 20
-
-
-@pytest.fixture(params=["3.9.1", "4.4.0"])
-def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KraftCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
-    with KraftCluster(tmp_path / "nodes", KraftOptions(request.param)) as cluster:
-        yield cluster
+#: Records that group ``batch`` has read.
+CONSUMED = 20
+Rows: TypeAlias = Callable[[], list[Mapping[str, Any]]]
 
 
 @pytest.fixture
-def rows(kafka: KraftCluster, tmp_path: Path) -> Callable[[], list[Mapping[str, Any]]]:
-    """Reads the rows of topic ``orders``, which has 50 records, and of which group ``batch`` has read 20."""
-    with KafkaTools(tmp_path / "tools") as tools:
-        kafka.admin(tools, "kafka-topics", "--create", "--topic", "orders", "--partitions", 1)
-        limits = ("--num-records", RECORDS, "--record-size", 10, "--throughput", -1)
-        properties = ("--producer-props", f"bootstrap.servers={kafka.address}", "acks=all")
-        tools.run("kafka-producer-perf-test", "--topic", "orders", *limits, *properties)
-        until_read = ("--from-beginning", "--max-messages", CONSUMED, "--timeout-ms", 60_000)
-        kafka.admin(tools, "kafka-console-consumer", "--topic", "orders", "--group", "batch", *until_read)
-    url = f"kafka://{kafka.address}"
+def rows(kraft_cluster: KraftCluster, tools: KafkaTools) -> Rows:
+    """Reads the rows of topic ``orders``, of whose records group ``batch`` has read CONSUMED."""
+    limits = ("--from-beginning", "--max-messages", CONSUMED, "--timeout-ms", 60_000)
+    kraft_cluster.admin(tools, "kafka-console-consumer", "--topic", "orders", "--group", "batch", *limits)
+    url = f"kafka://{kraft_cluster.address}"
     cluster = build_registry().open_cluster(url, {})
     assert isinstance(cluster, GroupedCluster)
     source = LiveSource(url, reader_of(cluster), lambda snapshot: snapshot, 3600, cluster)
@@ -54,21 +41,19 @@ def rows(kafka: KraftCluster, tmp_path: Path) -> Callable[[], list[Mapping[str, 
     return read
 
 
-def test_ended_group_has_its_lag(rows: Callable[[], list[Mapping[str, Any]]]) -> None:
+def test_ended_group_has_its_lag(rows: Rows) -> None:
     (row,) = rows()
     assert (row["group"], row["state"], row["members"], row["problem"]) == ("batch", "Empty", 0, None)
     assert (row["committed"], row["end"], row["lag"]) == (CONSUMED, RECORDS, RECORDS - CONSUMED)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_running_group_has_its_member(
-    kafka: KraftCluster, rows: Callable[[], list[Mapping[str, Any]]], protocol: str
-) -> None:
+def test_running_group_has_its_member(kraft_cluster: KraftCluster, rows: Rows, protocol: str) -> None:
     confluent = pytest.importorskip("confluent_kafka")
-    if protocol == "consumer" and kafka.brokers[1].options.version == "3.9.1":
+    if protocol == "consumer" and kraft_cluster.brokers[1].options.version == "3.9.1":
         pytest.skip("3.9.1 has the new protocol only as a preview")
     settings = {
-        "bootstrap.servers": kafka.address,
+        "bootstrap.servers": kraft_cluster.address,
         "group.id": "app",
         "client.id": "reader",
         "group.protocol": protocol,

@@ -1,4 +1,4 @@
-"""Tokens that a page of the console has and another site does not: each write needs one."""
+"""CSRF tokens: each write needs one, which the pages of the console have and other sites do not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from starlette.requests import Request
 
 from kframe_console.security.identities import Identity
 
-#: Where a request has its token: a header, or a field of its form.
+#: The header or form field with the token of a request.
 HEADER: Final = "x-csrf-token"
 FIELD: Final = "csrf_token"
 
 
-class ForgeryTokens:
-    """One token for each user and session. A restart of the console makes others."""
+class CsrfTokens:
+    """A token for each user and session. A restart of the console makes new ones."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
@@ -28,7 +28,7 @@ class ForgeryTokens:
     def problem(self, request: Request, identity: Identity, token: str) -> str | None:
         """Why a write is refused; None if it comes from a page of the console.
 
-        A bearer token needs no other: no browser sends it by itself.
+        A request with a bearer token needs no CSRF token: no browser sends it by itself.
         """
         if identity.method == "bearer":
             return None

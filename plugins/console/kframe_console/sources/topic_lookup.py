@@ -1,4 +1,4 @@
-"""Parts of a snapshot: what concerns one topic, so that a question about it costs the same in a cluster of any size."""
+"""A topic of a snapshot, its partitions, and a snapshot of it alone, at a cost that does not grow with the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.plugin.snapshot import Snapshot
 
 
 def topic_index(snapshot: Snapshot, topic: str) -> int:
-    """The number of a topic. Raises ParameterError if there is none of this name."""
+    """The index of a topic. Raises ParameterError for an unknown name."""
     names = snapshot.topics.names
     index = bisect_left(names, topic)
     if index == len(names) or names[index] != topic:
@@ -22,7 +22,7 @@ def topic_index(snapshot: Snapshot, topic: str) -> int:
 
 
 def partition_row(snapshot: Snapshot, topic: str, partition: int) -> int:
-    """The row of a partition. Raises ParameterError if there is none."""
+    """The row of a partition. Raises ParameterError for an unknown one."""
     index, topics = topic_index(snapshot, topic), snapshot.topics
     first, count = int(topics.first_rows[index]), int(topics.partition_counts[index])
     rows = np.flatnonzero(topics.partition_of_rows()[first : first + count] == partition)
@@ -32,7 +32,7 @@ def partition_row(snapshot: Snapshot, topic: str, partition: int) -> int:
 
 
 def topic_snapshot(snapshot: Snapshot, topic: str) -> Snapshot:
-    """The snapshot with all brokers, and of the topics only one. Leaders of its partitions depend on no other."""
+    """The snapshot with all brokers and a single topic, whose elections depend on no other topic."""
     index = topic_index(snapshot, topic)
     first, count = int(snapshot.topics.first_rows[index]), int(snapshot.topics.partition_counts[index])
     mask = np.zeros(len(snapshot), np.bool_)
