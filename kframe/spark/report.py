@@ -124,7 +124,7 @@ def _leader_skew(brokers: Sequence[Mapping[str, Any]], when: str) -> float | Non
 def by_broker(played: PlayedScenario) -> pa.Table:
     """Rows of BY_BROKER."""
     brokers, requests = played.rows(BROKER_COUNTS), played.requests()
-    if requests is None:
+    if requests is None or not len(requests):  # The controller of a KRaft cluster sends none.
         return with_columns_of(BY_BROKER.schema, brokers)
     sums = requests.group_by("broker_id").aggregate([(name, "sum", _OF_ALL) for name in _SENT])
     sent = sums.rename_columns({f"{name}_sum": name for name in _SENT}).append_column(
