@@ -86,7 +86,8 @@ def report(
         click.echo("and more: --limit shows them", err=True)
     left_out.report()
     if plot is not None:
-        write_plot(REPORTS["cluster"].rows(played)[:limit].to_pylist(), plot)
+        clusters = rows if by == BY[0] else REPORTS[BY[0]].rows(played)
+        write_plot(clusters[:limit].to_pylist(), plot)
     if page is not None:
         write_page(page, page_document(page_of(by, folder, rows[:limit].to_pylist(), len(rows), left_out.parts())))
 

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -24,12 +24,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.snapshot.decode import decode
-from kframe.spark.fleet import directory_of, read_files, read_frame, write_json
+from kframe.spark.fleet import directory_of, read_files, write_json
 from kframe.spark.row_types import LeftOutCluster
 from kframe.spark.schema import FleetTable
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _DONE: Final = "_done"
 _LEFT_OUT: Final = "_left_out"
@@ -142,10 +139,6 @@ class Marks:
         """
         values = {name: unquote(value) for name, _, value in (level.partition("=") for level in part.parts)}
         return read_files(self.out / table.name / part, table, values, "what an earlier run wrote")
-
-    def read(self, session: SparkSession, table: FleetTable, parts: Iterable[Path]) -> DataFrame:
-        """The rows of these parts."""
-        return read_frame(session, self.out / table.name, table, parts)
 
 
 def part_of(cluster: str, scenario: str | None) -> Path:
