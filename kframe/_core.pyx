@@ -20,7 +20,7 @@ from kframe.kernels.constants cimport (
 )
 from kframe.kernels.online cimport has_online_leader, member_online
 from kframe.kernels.prefetch cimport (
-    is_sparse, prefetch_epochs, prefetch_isr, prefetch_replicas_and_flags, prefetch_slots,
+    is_sparse, prefetch_replicas_and_flags, prefetch_slots, prefetch_states,
 )
 from kframe.kernels.scan cimport BLOCK, contains, skip_rows_in_state
 from kframe.kernels.types cimport broker_t
@@ -131,8 +131,8 @@ def plan_removals(
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_isr(rows, i, slot_start, isr_count, isr, old_leader)
-                prefetch_epochs(rows, i, old_epoch, old_recovery, partition_epoch)
+                prefetch_states(
+                    rows, i, slot_start, isr_count, isr, old_leader, old_epoch, partition_epoch, old_recovery)
             row = rows[i]
             start, broker = slot_start[row], brokers[i]
             if not contains(isr, start, isr_count[row], broker):

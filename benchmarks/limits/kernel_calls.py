@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.limits.kernel_cluster import Arguments, Call, KernelCluster
 from kframe import kernels
-from kframe.model.arrays import Int32
+from kframe.model.arrays import Int32, positions_within
 from kframe.model.ids import ElectionKind
 from verification.reference import (
     assignments,
@@ -165,8 +165,12 @@ def placing(g: KernelCluster) -> dict[str, Call]:
 
 
 def storing(g: KernelCluster) -> dict[str, Call]:
-    """Kernels of ``_states.pyx``: states written to the columns, and partition counts."""
+    """Kernels of ``_states.pyx`` and ``_isr_proposals.pyx``: ISRs proposed, states written, partitions counted.
+
+    Each leader proposes the stored ISR without its last member.
+    """
     k, p, rows = g.k, g.p, g.rows
+    proposed = g.isrs.keep(positions_within(g.isrs.counts) < g.isrs.counts[0] - 1)
     new = {
         f"new_{name}": getattr(p, name)[rows]
         for name in ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")
@@ -177,7 +181,11 @@ def storing(g: KernelCluster) -> dict[str, Call]:
     def before() -> None:
         counted[:] = 0
 
+    proposal: Arguments = {name: new[name] for name in ("new_leader_epoch", "new_partition_epoch", "new_recovery")}
+    proposal |= {"isr_offsets": proposed.offsets, "isr_values": proposed.values, "sender": -1}
+    marks = {"refused_members": _u8(len(proposed.values)), "malformed": _u8(k), "eligible": _u8(g.b, 1)}
     return {
+        "check_isr_proposals": Call(proposal | marks | {"check": _u8(k)}, k),
         "store_states": Call(new | {"isr_offsets": g.isrs.offsets, "isr_values": g.isrs.values}, k),
         "update_partition_counts": Call(
             {"counted": counted, "totals": totals}, k, addressed={"counted": "row"}, before=before

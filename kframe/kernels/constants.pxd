@@ -28,3 +28,17 @@ cdef enum ReplicaState:
     REPLICA_ONLINE = 2
     REPLICA_DELETION_INELIGIBLE = 6
     REPLICA_NON_EXISTENT = 7
+
+cdef enum RecoveryState:
+    RECOVERED = 0
+    RECOVERING = 1
+
+cdef enum ProposalCheck:
+    VALID = 0
+    STATELESS = 1
+    NEWER_EPOCH = 2
+    OLDER_LEADER_EPOCH = 3
+    REPEATED = 4
+    OLDER_PARTITION_EPOCH = 5
+    MALFORMED = 6
+    INELIGIBLE_MEMBER = 7

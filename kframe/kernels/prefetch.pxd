@@ -26,33 +26,27 @@ cdef inline bint is_sparse(const int32_t[::1] rows, const int32_t[::1] slot_star
     return rows.shape[0] * 4 < slot_start.shape[0]
 
 
-cdef inline void prefetch_isr(
+cdef inline void prefetch_states(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] isr_count,
-    const broker_t[::1] isr, const broker_t[::1] leader,
+    const broker_t[::1] isr, const broker_t[::1] leader, const int32_t[::1] leader_epoch,
+    const int32_t[::1] partition_epoch, const uint8_t[::1] recovery,
 ) noexcept nogil:
-    """Prefetch the leader and ISR of the row PREFETCH_ROWS ahead, and the offsets of the row twice as far."""
+    """Prefetch the state of the row PREFETCH_ROWS ahead, and the slot offset of the row twice as far; -1 is no row."""
     cdef Py_ssize_t row
-    if i + 2 * PREFETCH_ROWS < rows.shape[0]:
-        row = rows[i + 2 * PREFETCH_ROWS]
+    if i + 2 * PREFETCH_ROWS >= rows.shape[0]:
+        return
+    row = rows[i + 2 * PREFETCH_ROWS]
+    if row >= 0:
         KFRAME_PREFETCH(&slot_start[row])
+    row = rows[i + PREFETCH_ROWS]
+    if row >= 0:
         KFRAME_PREFETCH(&isr_count[row])
         KFRAME_PREFETCH(&leader[row])
-        row = slot_start[rows[i + PREFETCH_ROWS]]
-        if row < isr.shape[0]:
-            KFRAME_PREFETCH(&isr[row])
-
-
-cdef inline void prefetch_epochs(
-    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] leader_epoch, const uint8_t[::1] recovery,
-    const int32_t[::1] partition_epoch,
-) noexcept nogil:
-    """Prefetch the epochs and the recovery state of the row PREFETCH_ROWS ahead."""
-    cdef Py_ssize_t row
-    if i + PREFETCH_ROWS < rows.shape[0]:
-        row = rows[i + PREFETCH_ROWS]
         KFRAME_PREFETCH(&leader_epoch[row])
-        KFRAME_PREFETCH(&recovery[row])
         KFRAME_PREFETCH(&partition_epoch[row])
+        KFRAME_PREFETCH(&recovery[row])
+        if slot_start[row] < isr.shape[0]:
+            KFRAME_PREFETCH(&isr[slot_start[row]])
 
 
 cdef struct Slots:

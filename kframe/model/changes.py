@@ -44,6 +44,19 @@ class StateChange:
             self.controller_epoch,
         )
 
+    def stored_at(self, partition_epoch: Int32) -> StoredStates:
+        """The states once all are stored, each at ``partition_epoch``."""
+        return StoredStates(
+            self.rows,
+            np.ones(len(self), np.bool_),
+            self.leader,
+            self.leader_epoch,
+            np.full(len(self), self.controller_epoch, np.int32),
+            partition_epoch,
+            self.recovery,
+            self.isr,
+        )
+
 
 class WriteCode(IntEnum):
     """The result of a bulk write for one row."""

@@ -56,6 +56,21 @@ class RecoveryState(IntEnum):
     RECOVERING = 1
 
 
+class ProposalCheck(IntEnum):
+    """The checks of a proposed ISR, in the order in which they apply (Kafka 3.9 ``tryProcessAlterPartition``)."""
+
+    VALID = 0
+    """No check applies: the ISR is to be stored."""
+    STATELESS = 1
+    NEWER_EPOCH = 2
+    OLDER_LEADER_EPOCH = 3
+    REPEATED = 4
+    """The stored state is the proposed one."""
+    OLDER_PARTITION_EPOCH = 5
+    MALFORMED = 6
+    INELIGIBLE_MEMBER = 7
+
+
 class ReplicaFlag(IntEnum):
     """Bits of the ``replica_flags`` column, one byte per slot."""
 

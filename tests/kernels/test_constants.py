@@ -13,7 +13,14 @@ pytestmark = pytest.mark.kernel
 
 KERNELS = ROOT / "kframe" / "kernels"
 #: Enums of ``constants.pxd`` and the prefix of their members; plain constants have no prefix.
-PREFIXES = {"ReplicaFlag": "", "ElectionKind": "ELECT_", "PartitionState": "PARTITION_", "ReplicaState": "REPLICA_"}
+PREFIXES = {
+    "ReplicaFlag": "",
+    "ElectionKind": "ELECT_",
+    "PartitionState": "PARTITION_",
+    "ReplicaState": "REPLICA_",
+    "RecoveryState": "",
+    "ProposalCheck": "",
+}
 
 
 def test_cython_constants_equal_python_constants() -> None:

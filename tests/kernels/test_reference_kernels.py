@@ -104,8 +104,31 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
         "pair_rows": np.array([row for _, row in pairs], np.int32),
         "sorted_pair_rows": np.array(sorted(row % 4 for _, row in pairs), np.int32),
         "removed_brokers": np.array(chosen_leaders, np.int32),
+        **_proposals(draw, cluster, rows, lists),
     }
     return KernelFixture(cluster, rows, extra)
+
+
+def _proposals(draw: st.DrawFn, cluster: ClusterState, rows: Int32, lists: Ragged) -> dict[str, Any]:
+    """Draw ISRs that a leader proposes, many of them under the present epochs, and some the stored ones."""
+    p = cluster.partitions
+    isr = draw(st.sampled_from((lists, p.lists("isr", rows))))
+    unknown = draw(st.lists(st.booleans(), min_size=len(isr.values), max_size=len(isr.values)))
+
+    def drawn(values: st.SearchStrategy[int], size: int) -> Int32:
+        return np.array(draw(st.lists(values, min_size=size, max_size=size)), np.int32)
+
+    newer, bits = st.sampled_from((0, 0, 0, -1, 1)), st.sampled_from((0, 0, 0, 1))
+    return {
+        "sender": int(p.leader[rows[0]]) if len(rows) else 0,
+        "new_leader_epoch": p.leader_epoch[rows] + drawn(newer, len(rows)),
+        "new_partition_epoch": p.partition_epoch[rows] + drawn(newer, len(rows)),
+        "new_recovery": drawn(bits, len(rows)).astype(np.uint8),
+        "isr_offsets": isr.offsets,
+        "isr_values": np.where(unknown, np.int32(-1), isr.values) if draw(st.booleans()) else isr.values,
+        "refused_members": drawn(bits, len(isr.values)).astype(np.uint8),
+        "malformed": drawn(bits, len(rows)).astype(np.uint8),
+    }
 
 
 def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
@@ -180,6 +203,7 @@ CASES: Final[Mapping[str, Case]] = {
     "list_recipients": Case(
         {"brokers": _replicas, "announced": _replicas, "is_new": _replicas}, {"allowed": "allowed_brokers"}
     ),
+    "check_isr_proposals": Case({"check": _k}, {"rows": "rows_or_unknown", "eligible": "allowed_brokers"}),
     "list_flagged": Case({"replica_row": _replicas, "positions": _replicas}, {"flags": "skip_flags"}),
     "mark_invalid_targets": Case({"invalid": _k}, {"rows": "rows_or_unknown", "targets": "targets_or_unknown"}),
     "mark_reassignment_progress": Case({"running": _k, "reached": _k}, {}),
@@ -235,6 +259,7 @@ COMPARED_ELSEWHERE: Final = {
 
 #: OUT arrays of uint8; all others are int32.
 BYTES: Final = {
+    "check",
     "offline_isr",
     "differs",
     "flags",

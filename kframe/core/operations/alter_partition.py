@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kframe import kernels
 from kframe.core.context import Context, Operation, stale
 from kframe.core.event_log import names_of
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32, Ragged
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.events import AlterPartitionRequested
-from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
-from kframe.model.lists import distinct_values, last_of_equal, members, same_lists
+from kframe.model.ids import NO_BROKER_EPOCH, ProposalCheck
+from kframe.model.lists import distinct_values, last_of_equal, members
 from kframe.model.log_entries import Message
 
 #: The first version of AlterPartition with topic ids and INELIGIBLE_REPLICA.
@@ -100,6 +101,8 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     _report_rejected(context, request.broker_id, rows, codes)
     named = distinct_values(rows[rows >= 0])
     yield from context.announce(context.registered(), named)
+    if len(change) == len(rows) and result.accepted.all():
+        return AlterPartitionResponse(ErrorCode.NONE, codes, change.stored_at(result.partition_epoch))
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
 
 
@@ -134,41 +137,49 @@ def _validate(
 ) -> Bool:
     """Set the first applicable code of every partition without one. Return the mask of partitions to store."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
-    # Leaders of 2.7 and 2.8 whose proposal is refused for a member that is shutting down propose no other ISR until the
-    # next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.
-    eligible_brokers = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
+    check = np.empty(len(rows), np.uint8)
+    kernels.check_isr_proposals(
+        rows,
+        sender,
+        np.ascontiguousarray(request.leader_epoch),
+        np.ascontiguousarray(request.partition_epoch),
+        np.ascontiguousarray(request.recovery),
+        isr.offsets,
+        isr.values,
+        _is_reregistered(context, request, isr).view(np.uint8),
+        _is_malformed(context, sender, rows, isr).view(np.uint8),
+        # Leaders of 2.7 and 2.8 whose proposal is refused for a member that is shutting down propose no other ISR until
+        # the next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.
+        brokers.registered if request.version < _REFUSED_SINCE else brokers.live,
+        p.slot_start,
+        p.isr_count,
+        p.isr,
+        p.leader,
+        p.leader_epoch,
+        p.partition_epoch,
+        p.recovery,
+        check,
+    )
     undecided: Bool = codes == ErrorCode.NONE
-    partition_epoch, leader_epoch, recovery = p.partition_epoch[rows], p.leader_epoch[rows], p.recovery[rows]
-    stateless = undecided & (partition_epoch == NO_STATE)
-    older_leader = request.leader_epoch < leader_epoch
-    newer = (request.partition_epoch > partition_epoch) | (request.leader_epoch > leader_epoch)
-    recovering = request.recovery == RecoveryState.RECOVERING
-    repeated = (p.leader[rows] == sender) & (request.recovery == recovery) & (isr.counts == p.isr_count[rows])
-    same_size = np.flatnonzero(repeated)
-    repeated[same_size] = same_lists(isr.take(same_size), p.lists("isr", rows[same_size]))
-    ineligible = isr.any(
-        (isr.values < 0) | (np.append(eligible_brokers, 0)[isr.values] == 0) | _is_reregistered(context, request, isr)
-    )
-    too_many = recovering & (isr.counts > 1)
-    unrecovers = recovering & (recovery == RecoveryState.RECOVERED)
-    not_eligible = (
-        ErrorCode.INELIGIBLE_REPLICA if request.version >= _TOPIC_IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
-    )
-    checks = (
-        (stateless, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (newer, ErrorCode.NOT_CONTROLLER),
-        (older_leader, ErrorCode.FENCED_LEADER_EPOCH),
-        (repeated, ErrorCode.NONE),
-        (request.partition_epoch < partition_epoch, ErrorCode.INVALID_UPDATE_VERSION),
-        (too_many | unrecovers | _is_malformed(context, sender, rows, isr), ErrorCode.INVALID_REQUEST),
-        (ineligible, not_eligible),
-    )
-    for applies, code in checks:
-        failed = undecided & applies
-        if failed.any():
-            codes[failed] = code
-            undecided &= ~failed
-    return undecided
+    if check.any():
+        failed = undecided & (check != ProposalCheck.VALID)
+        codes[failed] = _codes(request.version)[check[failed]]
+    return undecided & (check == ProposalCheck.VALID)
+
+
+def _codes(version: int) -> Int16:
+    """The error code of each ProposalCheck in this version of AlterPartition."""
+    codes = {
+        ProposalCheck.STATELESS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ProposalCheck.NEWER_EPOCH: ErrorCode.NOT_CONTROLLER,
+        ProposalCheck.OLDER_LEADER_EPOCH: ErrorCode.FENCED_LEADER_EPOCH,
+        ProposalCheck.OLDER_PARTITION_EPOCH: ErrorCode.INVALID_UPDATE_VERSION,
+        ProposalCheck.MALFORMED: ErrorCode.INVALID_REQUEST,
+        ProposalCheck.INELIGIBLE_MEMBER: (
+            ErrorCode.INELIGIBLE_REPLICA if version >= _TOPIC_IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
+        ),
+    }
+    return np.array([codes.get(check, ErrorCode.NONE) for check in ProposalCheck], np.int16)
 
 
 def _is_reregistered(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
