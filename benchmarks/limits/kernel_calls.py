@@ -205,7 +205,9 @@ def encoding(g: KernelCluster) -> dict[str, Call]:
     )
     calls["size_leader_and_isr"] = Call(arguments, total, addressed=by_row)
     pool = _u8(total)
-    calls["write_leader_and_isr"] = Call(arguments | {"pool_offset": pool_offset, "pool": pool}, k, addressed=by_row)
+    calls["write_leader_and_isr"] = Call(
+        arguments | {"first": 0, "pool_offset": pool_offset, "pool": pool}, k, addressed=by_row
+    )
     run(g, "write_leader_and_isr", calls["write_leader_and_isr"])
     cut = _cut(g, calls, size)
     framed = _framed(g, calls, cut)

@@ -28,6 +28,7 @@ def write_leader_and_isr(
     replica_flags: UInt8,
     broker_ids: Int32,
     entry_size: Int32,
+    first: int,
     pool_offset: Int64,
     pool: UInt8,
 ) -> int: ...

@@ -103,12 +103,13 @@ def write_leader_and_isr(
     const uint8_t[::1] replica_flags,     # IN   (s,)
     const int32_t[::1] broker_ids,        # IN   (b,)
     const int32_t[::1] entry_size,        # IN   (n,)    from size_leader_and_isr
+    int64_t first,                        # IN           offset of the first entry in the pool
     int64_t[::1] pool_offset,             # OUT  (n,)    offset of the row's entry; other rows unchanged
     uint8_t[::1] pool,                    # OUT          the entries, ``is_new`` 0
 ):
     """Write the LeaderAndIsr entries of ``rows``; return how many have the computed size."""
-    cdef Py_ssize_t i = 0, offset = 0, start, count, row
-    cdef bint is_rf3, has_recovery = version >= 6, compact = version >= 4, sparse = is_sparse(rows, slot_start)
+    cdef Py_ssize_t i = 0, offset = first, start, count, row
+    cdef bint is_rf3, compact = version >= 4, sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
@@ -121,14 +122,13 @@ def write_leader_and_isr(
             row = rows[i]
             start, count = slot_start[row], replica_count[row]
             pool_offset[row] = offset
-            is_rf3 = has_recovery and count == 3 and isr_count[row] == 3
-            is_rf3 = is_rf3 and has_no_flags(replica_flags, start, count, ADDING | REMOVING)
+            is_rf3 = (version >= 6 and count == 3 and isr_count[row] == 3
+                      and has_no_flags(replica_flags, start, count, ADDING | REMOVING))
             offset = put_state(
                 pool, offset, is_rf3, False, partition[row], controller_epoch[row], leader[row], leader_epoch[row],
                 partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row], compact)
             if is_rf3:
-                offset = put_int32(pool, offset, 0x01010000 | recovery[row])  # two empty arrays, is_new, recovery state
-                offset = put_int8(pool, offset, 0)
+                offset = put_int8(pool, put_int32(pool, offset, 0x01010000 | recovery[row]), 0)  # two empty arrays
             else:
                 if version >= 3:
                     offset = put_flagged(

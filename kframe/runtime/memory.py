@@ -19,14 +19,11 @@ import numpy as np
 READY_BYTES: Final = 64 * 2**20
 #: The size of each allocation; numpy requests huge pages for it: 32 pages instead of 16,000.
 _PIECE_BYTES: Final = 16 * 2**20
-#: Larger arrays are mapped separately and returned to the system. The requests of a batch share smaller pieces
-#: (``kframe.wire.sections``). This is the largest value that the allocator accepts.
-_OWN_BYTES: Final = 32 * 2**20
-#: Free memory at the end of the heap that is not returned to the system, so that the next failover needs no new pages.
-#: It is as much as the heap that Kafka 3.9's ``kafka-server-start.sh`` reserves.
-_RETAINED_BYTES: Final = 2**30
 #: Parameters of mallopt(3).
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+#: No free memory is returned to the system, so that the next failover needs no new pages: the process keeps what its
+#: largest event needed, as a JVM keeps its heap.
+_NEVER: Final = -1
 
 
 def preallocate(nbytes: int = READY_BYTES) -> bool:
@@ -37,8 +34,8 @@ def preallocate(nbytes: int = READY_BYTES) -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not mallopt(_ARENA_MAX, 1):
         return False  # another C library, or an allocator that replaces its own, such as a sanitizer's
-    mallopt(_TRIM_THRESHOLD, _RETAINED_BYTES)
-    mallopt(_MMAP_THRESHOLD, _OWN_BYTES)
+    mallopt(_TRIM_THRESHOLD, _NEVER)
+    mallopt(_MMAP_MAX, 0)  # Else large arrays would be mapped separately, and returned.
     pieces = [np.ones(_PIECE_BYTES, np.uint8) for _ in range(nbytes // _PIECE_BYTES)]
     pieces.clear()
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Frame, Group, Lists, SectionWriter, check_topics, require_as_measured
-from kframe.wire.threads import by_threads
+from kframe.wire.threads import by_threads, map_by_threads, row_blocks
 
 #: Offset of ``is_new`` from the end of an entry, by version; 0 for none. The recovery state (6+) and the count of
 #: tagged fields (4+) follow it.
@@ -36,14 +37,27 @@ class EntryPool:
     ) -> None:
         """``rows`` are unique. The pool owns ``entry_size`` and ``pool_offset`` (n,) while it is in use, and writes the
         entries of ``rows`` only."""
-        p = cluster.partitions
         self._is_new_from_end = IS_NEW_FROM_END[api_version]
         self.entry_size, self._pool_offset = entry_size, pool_offset
-        total = kernels.size_leader_and_isr(
+        blocks = row_blocks(len(rows))
+        sizes = map_by_threads(lambda block: self._measure(cluster, rows[block], api_version), blocks)
+        self._pool = np.empty(sum(sizes), np.uint8)
+        starts = accumulate(sizes[:-1], initial=0)
+        written = map_by_threads(
+            lambda part: self._write(cluster, rows[part[0]], api_version, part[1]),
+            list(zip(blocks, starts, strict=True)),
+        )
+        require_as_measured(sum(written), len(rows))
+
+    def _measure(self, cluster: ClusterState, rows: Int32, api_version: int) -> int:
+        p = cluster.partitions
+        return kernels.size_leader_and_isr(
             rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, self.entry_size
         )
-        self._pool = np.empty(total, np.uint8)
-        written = kernels.write_leader_and_isr(
+
+    def _write(self, cluster: ClusterState, rows: Int32, api_version: int, start: int) -> int:
+        p = cluster.partitions
+        return kernels.write_leader_and_isr(
             rows,
             api_version,
             p.partition,
@@ -60,10 +74,10 @@ class EntryPool:
             p.replica_flags,
             cluster.brokers.ids,
             self.entry_size,
+            start,
             self._pool_offset,
             self._pool,
         )
-        require_as_measured(written, len(rows))
 
     def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
         """Copy the entries of ``group``. ``is_new`` is aligned with its rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -16,7 +17,8 @@ from kframe.wire.brokers import EncodedBrokers
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_measured
+from kframe.wire.sections import Frame, Group, Lists, SectionWriter, check_topics, require_as_measured
+from kframe.wire.threads import map_by_threads, row_blocks
 
 
 def update_metadata_requests(
@@ -65,37 +67,55 @@ def _bodies(
 ) -> Iterator[tuple[memoryview, int]]:
     """Sections of up to ``byte_limit`` bytes with ``tail``, and the number of rows of each. One empty section without
     rows."""
-    p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
+    p, live = cluster.partitions, cluster.brokers.live
     layout = UPDATE_METADATA.layout(api_version)
     if not len(rows):
         yield memoryview(array([], compact=layout.compact) + tail), 0
-    kernels.size_update_metadata(
-        rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags, live, entry_size
-    )
-    writer = SectionWriter(cluster, layout)
-    for group in writer.split(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
-        frame = writer.frame(group, tail, len(tail))
-        written = kernels.write_update_metadata(
-            group.rows,
+    map_by_threads(
+        lambda block: kernels.size_update_metadata(
+            rows[block],
             api_version,
-            p.topic,
-            p.partition,
-            p.leader,
-            p.leader_epoch,
-            p.controller_epoch,
-            p.partition_epoch,
             p.slot_start,
             p.replica_count,
             p.isr_count,
             p.replica,
-            p.isr,
             p.replica_flags,
-            brokers.ids,
             live,
-            cluster.topics.deleting,
-            group.row_size,
-            frame.entry_offset,
-            frame.out,
-        )
-        require_as_measured(written, len(group.rows))
+            entry_size,
+        ),
+        row_blocks(len(rows)),
+    )
+    writer = SectionWriter(cluster, layout)
+    for group in writer.split(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
+        frame = writer.frame(group, tail, len(tail))
+        blocks = row_blocks(len(group.rows))
+        written = map_by_threads(partial(_write, cluster, api_version, group, frame), blocks)
+        require_as_measured(sum(written), len(group.rows))
         yield from zip(frame.bodies(), group.partitions(), strict=True)
+
+
+def _write(cluster: ClusterState, api_version: int, group: Group, frame: Frame, block: slice) -> int:
+    """Write the entries of a block of the group's rows. Return how many have the computed size."""
+    p = cluster.partitions
+    return kernels.write_update_metadata(
+        group.rows[block],
+        api_version,
+        p.topic,
+        p.partition,
+        p.leader,
+        p.leader_epoch,
+        p.controller_epoch,
+        p.partition_epoch,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        cluster.brokers.ids,
+        cluster.brokers.live,
+        cluster.topics.deleting,
+        group.row_size[block],
+        frame.entry_offset[block],
+        frame.out,
+    )

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-#: Page faults of arrays that are allocated and then freed: twice in this thread, once in another. Then those of the
-#: second batch of requests, whose arrays take more than was preallocated.
+#: Page faults of arrays that are allocated and then freed: twice in this thread, once in another. Then those of a
+#: second time, with arrays that take more than was preallocated: those of a batch of requests, and a large one.
 COUNT: Final = """
 import resource, threading
 import numpy as np
@@ -28,6 +28,8 @@ thread.start()
 thread.join()
 faults(32, GROUP_BYTES)
 counts.append(faults(32, GROUP_BYTES))
+faults(1, 2**28)
+counts.append(faults(1, 2**28))
 print(int(made), *counts)
 """
 #: 16 MiB are 4096 pages; other activity touches some of them.
@@ -39,5 +41,5 @@ def test_preallocated_memory_is_reused() -> None:
     preallocated, *counts = map(int, completed.stdout.split())
     if not preallocated:
         pytest.skip("the allocator of this system cannot be told to keep memory")
-    assert len(counts) == 4
+    assert len(counts) == 5
     assert max(counts) < FEW

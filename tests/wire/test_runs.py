@@ -108,7 +108,7 @@ def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
     total = call_both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
     pool = np.full(total, 99, np.uint8)
     columns = p.of(*EPOCHS, "recovery", *SHAPE, *SLOTS, "broker_ids")
-    assert call_both("write_leader_and_isr", rows, version, *columns, size, pool_offset, pool)[0] == len(rows)
+    assert call_both("write_leader_and_isr", rows, version, *columns, size, 0, pool_offset, pool)[0] == len(rows)
 
 
 @kinds

@@ -248,10 +248,11 @@ def write_leader_and_isr(
     replica_flags: UInt8,
     broker_ids: Int32,
     entry_size: Int32,
+    first: int,
     pool_offset: Int64,
     pool: UInt8,
 ) -> int:
-    """Write the LeaderAndIsr entries of ``rows``. Return how many have the computed size."""
+    """Write the LeaderAndIsr entries of ``rows`` from ``first`` on. Return how many have the computed size."""
     compact = version >= 4
 
     def entry(row: int) -> bytes:
@@ -267,7 +268,7 @@ def write_leader_and_isr(
         data += bytes([recovery[row]]) if version >= 6 else b""
         return data + end_bytes(compact)
 
-    offset = 0
+    offset = first
     for position, row in enumerate(rows.tolist()):
         pool_offset[row] = offset
         offset = _put(pool, offset, entry(row))
