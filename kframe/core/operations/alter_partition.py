@@ -164,7 +164,8 @@ def _validate(
     if check.any():
         failed = undecided & (check != ProposalCheck.VALID)
         codes[failed] = _codes(request.version)[check[failed]]
-    return undecided & (check == ProposalCheck.VALID)
+    stored: Bool = undecided & (check == ProposalCheck.VALID)
+    return stored
 
 
 def _codes(version: int) -> Int16:
