@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=("zookeeper", "kraft"), default="zookeeper")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--clusters-folder", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument("--clusters-folder", type=Path, help="the generated clusters; a later run reads them again")
     parser.add_argument("--out", type=Path, default=LATEST / "fleet-commands.json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:

@@ -113,7 +113,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rows", nargs="+", help="names of rows; by default all")
-    parser.add_argument("--clusters-folder", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument("--clusters-folder", type=Path, help="the generated clusters; a later run reads them again")
     parser.add_argument("--out", type=Path, required=True, help="the record")
     chosen = parser.parse_args(words)
     trees = {"earlier": chosen.beside.resolve(), "now": ROOT}

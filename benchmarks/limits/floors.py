@@ -162,7 +162,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--largest", type=int, default=10_000_000, help="of the failover, on ten times the brokers")
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--clusters-folder", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument("--clusters-folder", type=Path, help="the generated clusters; a later run reads them again")
     parser.add_argument("--out", type=Path, required=True, help="the record")
     chosen = parser.parse_args(words)
     results: list[Result] = []

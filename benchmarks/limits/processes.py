@@ -117,7 +117,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--clusters-folder", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument("--clusters-folder", type=Path, help="the generated clusters; a later run reads them again")
     parser.add_argument(
         "--out", type=Path, help="write all figures as JSON, for example to benchmarks/results/NAME.json"
     )

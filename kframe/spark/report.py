@@ -70,9 +70,11 @@ class PlayedScenario:
         """Rows of a table of FAILOVER. Raises SnapshotError."""
         return self.store.rows(table, self.part)
 
-    def requests(self) -> pa.Table | None:
-        """Rows of REQUESTS; None if they were not computed. Raises SnapshotError."""
-        return None if self.requests_store is None else self.requests_store.rows(REQUESTS, self.part)
+    def requests(self) -> pa.Table:
+        """Rows of REQUESTS, none if they were not computed. Raises SnapshotError."""
+        if self.requests_store is None:
+            return REQUESTS.schema.empty_table()
+        return self.requests_store.rows(REQUESTS, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def _leader_skew(brokers: Sequence[Mapping[str, Any]], when: str) -> float | Non
 def by_broker(played: PlayedScenario) -> pa.Table:
     """Rows of BY_BROKER."""
     brokers, requests = played.rows(BROKER_COUNTS), played.requests()
-    if requests is None or not len(requests):  # The controller of a KRaft cluster sends none.
+    if not len(requests):  # The controller of a KRaft cluster sends none.
         return with_columns_of(BY_BROKER.schema, brokers)
     sums = requests.group_by("broker_id").aggregate([(name, "sum", _OF_ALL) for name in _SENT])
     sent = sums.rename_columns({f"{name}_sum": name for name in _SENT}).append_column(

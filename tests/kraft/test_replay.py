@@ -299,8 +299,8 @@ def test_acls_are_found_by_pattern() -> None:
     copied = metadata.copy()
     replay(metadata, records.RemoveAccessControlEntryRecord(id=UUID(int=1)), 2)
     replay(metadata, records.RemoveAccessControlEntryRecord(id=UUID(int=3)), 3)
-    found = {pattern: set(entries) for pattern, entries in metadata.acls_by_pattern.items()}
-    assert found == {(2, 3, "a"): {UUID(int=2)}}
+    acls = {pattern: set(entries) for pattern, entries in metadata.acls_by_pattern.items()}
+    assert acls == {(2, 3, "a"): {UUID(int=2)}}
     assert {pattern: len(entries) for pattern, entries in copied.acls_by_pattern.items()} == {
         (2, 3, "a"): 2,
         (2, 3, "c"): 1,

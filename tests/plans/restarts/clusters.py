@@ -27,9 +27,9 @@ def cluster(
     leader = np.array([members[0] if members else -1 for members, _, _ in partitions], np.int32)
     names = tuple(f"t{number:03}" for number in range(len(partitions)))
     configs = {number: {"min.insync.replicas": str(minimum)} for number, (_, _, minimum) in enumerate(partitions)}
-    gone = set(dead)
+    absent = set(dead)
     snapshot = Snapshot(
-        tuple(BrokerFacts(broker, broker not in gone, 1, (), rack) for broker, rack in sorted(brokers.items())),
+        tuple(BrokerFacts(broker, broker not in absent, 1, (), rack) for broker, rack in sorted(brokers.items())),
         TopicFacts(names, np.ones(len(names), np.int32), configs=configs),
         PartitionFacts(replicas, leader, isr),
         Source("test", "sample"),

@@ -193,7 +193,7 @@ def test_quorum_that_is_not_described_is_unknown(
 
 
 @pytest.mark.parametrize(
-    ("topics", "found"),
+    ("topics", "actual"),
     [
         ([], "0 partitions"),
         ([{"topic_name": "__cluster_metadata", "partitions": []}], "0 partitions"),
@@ -206,11 +206,11 @@ def test_quorum_that_is_not_described_is_unknown(
     ids=["no topic", "no partition", "two topics", "partition 1"],
 )
 def test_quorum_of_another_partition_is_an_error(
-    topics: list[Mapping[str, Any]], found: str, make: Callable[..., Broker]
+    topics: list[Mapping[str, Any]], actual: str, make: Callable[..., Broker]
 ) -> None:
     broker = make(KRAFT)
     broker.fake.responses[QUORUM] = {"topics": topics}
-    with pytest.raises(WireError, match=f"DescribeQuorum: found {found}, expected partition 0 of __cluster_metadata"):
+    with pytest.raises(WireError, match=f"DescribeQuorum: found {actual}, expected partition 0 of __cluster_metadata"):
         broker.capture()
 
 

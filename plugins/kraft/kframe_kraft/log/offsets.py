@@ -54,8 +54,8 @@ def next_header(batch: bytes, end: int, epoch: int) -> BatchHeader:
     """
     header = read_header(batch, 0, "batch to append")
     if header.size != len(batch) or header.base_offset != end or header.leader_epoch < epoch:
-        found = f"{len(batch)} bytes from offset {header.base_offset} in epoch {header.leader_epoch}"
-        raise LogError("batch to append", found, f"one batch from {end} in epoch {epoch} or later")
+        batch_text = f"{len(batch)} bytes from offset {header.base_offset} in epoch {header.leader_epoch}"
+        raise LogError("batch to append", batch_text, f"one batch from {end} in epoch {epoch} or later")
     return header
 
 
