@@ -97,8 +97,10 @@ class Context:
     def announced_rows(self) -> Int32:
         """Rows that have a state and whose topic is not queued for deletion."""
         topics, p = self.cluster.topics, self.cluster.partitions
-        remaining = np.append(topics.deleting == 0, False)[p.topic]
-        return np.flatnonzero((p.partition_epoch != NO_STATE) & remaining).astype(np.int32)
+        announced = p.partition_epoch != NO_STATE
+        if topics.deleting.any() or (p.topic < 0).any():  # else no topic lookup is necessary
+            announced &= np.append(topics.deleting == 0, False)[p.topic]
+        return np.flatnonzero(announced).astype(np.int32)
 
     def mask(self, indexes: NDArray[Any]) -> UInt8:
         """A mask (brokers,) that is 1 at these broker indexes."""

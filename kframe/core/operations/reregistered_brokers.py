@@ -20,9 +20,10 @@ from kframe.model.ids import NO_BROKER_EPOCH
 
 def remove_all(context: Context) -> Operation[None]:
     """Remove such members at failover, before dead brokers leave their ISRs."""
-    rows, state_zxid = context.announced_rows(), context.cluster.state_zxid
-    context.cluster.state_zxid = None
-    yield from remove(context, rows, None if state_zxid is None else state_zxid[rows])
+    state_zxid, context.cluster.state_zxid = context.cluster.state_zxid, None
+    if state_zxid is not None:
+        rows = context.announced_rows()
+        yield from remove(context, rows, state_zxid[rows])
 
 
 def remove(context: Context, rows: Int32, zxid: Int64 | None) -> Operation[None]:
