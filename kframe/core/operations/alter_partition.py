@@ -68,42 +68,54 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     controller may have created it.
     """
     cluster = context.cluster
-    sender = cluster.brokers.find(request.broker_id)
-    if sender is None or not cluster.brokers.registered[sender]:
-        context.log.add(Message.ALTER_PARTITION_UNKNOWN_BROKER, broker=request.broker_id)
-        return refused(ErrorCode.STALE_BROKER_EPOCH)
-    if cluster.brokers.broker_epoch[sender] != request.broker_epoch:
-        current = int(cluster.brokers.broker_epoch[sender])
-        context.log.add(
-            Message.ALTER_PARTITION_STALE_EPOCH, broker=request.broker_id, epoch=request.broker_epoch, current=current
-        )
+    sender = _sender(context, request)
+    if sender is None:
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     rows, codes = _resolve(context, request)
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
-    last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
-    accepted = np.flatnonzero(_validate(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
-    if np.isin(codes, _UNKNOWN).any():
-        yield from context.confirm_role()
-    change = StateChange(
-        rows[accepted],
-        np.full(len(accepted), sender, np.int32),
-        request.leader_epoch[accepted],
-        request.recovery[accepted],
-        isr if len(accepted) == len(isr) else isr.take(accepted),
-        request.partition_epoch[accepted],
+    proposed = StateChange(
+        rows,
+        np.full(len(rows), sender, np.int32),
+        np.ascontiguousarray(request.leader_epoch),
+        np.ascontiguousarray(request.recovery),
+        isr,
+        np.ascontiguousarray(request.partition_epoch),
         context.controller_epoch,
     )
+    last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
+    accepted = np.flatnonzero(_validate(context, request, sender, proposed, codes) & (last == np.arange(len(rows))))
+    if codes.any() and np.isin(codes, _UNKNOWN).any():
+        yield from context.confirm_role()
+    change = proposed if len(accepted) == len(rows) else proposed.take(accepted)
     result = yield from context.write(change)
-    codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
-    codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
+    stored = result.accepted
+    if not stored.all():
+        codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
+        codes[accepted[~stored & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     codes = codes[last]
-    context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[result.accepted])
+    context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[stored])
     _report_rejected(context, request.broker_id, rows, codes)
     named = distinct_values(rows[rows >= 0])
     yield from context.announce(context.registered(), named)
-    if len(change) == len(rows) and result.accepted.all():
+    if len(change) == len(rows) and stored.all():
         return AlterPartitionResponse(ErrorCode.NONE, codes, change.stored_at(result.partition_epoch))
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
+
+
+def _sender(context: Context, request: AlterPartitionRequested) -> int | None:
+    """The index of the broker that sent the request; None, logged, unless it is registered under the epoch it names."""
+    brokers = context.cluster.brokers
+    sender = brokers.find(request.broker_id)
+    if sender is None or not brokers.registered[sender]:
+        context.log.add(Message.ALTER_PARTITION_UNKNOWN_BROKER, broker=request.broker_id)
+        return None
+    current = int(brokers.broker_epoch[sender])
+    if current != request.broker_epoch:
+        context.log.add(
+            Message.ALTER_PARTITION_STALE_EPOCH, broker=request.broker_id, epoch=request.broker_epoch, current=current
+        )
+        return None
+    return sender
 
 
 def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16) -> None:
@@ -133,17 +145,17 @@ def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32,
 
 
 def _validate(
-    context: Context, request: AlterPartitionRequested, sender: int, rows: Int32, isr: Ragged, codes: Int16
+    context: Context, request: AlterPartitionRequested, sender: int, proposed: StateChange, codes: Int16
 ) -> Bool:
     """Set the first applicable code of every partition without one. Return the mask of partitions to store."""
-    p, brokers = context.cluster.partitions, context.cluster.brokers
+    p, brokers, rows, isr = context.cluster.partitions, context.cluster.brokers, proposed.rows, proposed.isr
     check = np.empty(len(rows), np.uint8)
     kernels.check_isr_proposals(
         rows,
         sender,
-        np.ascontiguousarray(request.leader_epoch),
-        np.ascontiguousarray(request.partition_epoch),
-        np.ascontiguousarray(request.recovery),
+        proposed.leader_epoch,
+        proposed.expected,
+        proposed.recovery,
         isr.offsets,
         isr.values,
         _is_reregistered(context, request, isr).view(np.uint8),

@@ -105,6 +105,8 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     """ISRs of ``rows`` have changed. Complete the reassignments whose targets are in sync."""
     p = context.cluster.partitions
     rows = distinct_values(rows[p.reassigning[rows] != 0]).astype(np.int32)
+    if len(rows) == 0:
+        return
     rows = rows[is_complete(context, rows)]
     context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows)
     yield from resume(context, rows)
