@@ -124,7 +124,7 @@ def plan_removals(
     (Kafka 3.9 ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out. Cost
     O(k * r).
     """
-    cdef Py_ssize_t i, k, start, row, filled = 0, matches = 0
+    cdef Py_ssize_t i, k, start, row, members, hits, position, filled = 0, matches = 0
     cdef int32_t broker
     cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
@@ -134,13 +134,21 @@ def plan_removals(
                 prefetch_states(
                     rows, i, slot_start, isr_count, isr, old_leader, old_epoch, partition_epoch, old_recovery)
             row = rows[i]
-            start, broker = slot_start[row], brokers[i]
-            if not contains(isr, start, isr_count[row], broker):
+            start, members, broker, hits, position = slot_start[row], isr_count[row], brokers[i], 0, 0
+            for k in range(members):  # without branches: any member may be the broker
+                hits += isr[start + k] == broker
+                position = k if isr[start + k] == broker else position
+            if hits == 0:
                 continue
-            for k in range(start, start + isr_count[row]):
-                if isr[k] != broker or isr_count[row] == 1:
-                    isr_values[filled] = isr[k]
-                    filled += 1
+            if hits == 1 and members > 1:
+                for k in range(members - 1):
+                    isr_values[filled + k] = isr[start + k + (k >= position)]
+                filled += members - 1
+            else:
+                for k in range(start, start + members):
+                    if isr[k] != broker or members == 1:
+                        isr_values[filled] = isr[k]
+                        filled += 1
             changed[matches] = <int32_t>row
             leader[matches] = NO_LEADER if old_leader[row] == broker else old_leader[row]
             leader_epoch[matches] = old_epoch[row] + 1
@@ -178,6 +186,23 @@ def check_transitions(
                     valid[k] = legal
                     matches += legal
             i = stop
+    return matches
+
+
+def mark_online_replicas(
+    const int32_t[::1] slots,            # IN   (m,) slot of each replica
+    const broker_t[::1] replica,         # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] online,                 # OUT  (m,) 1 where the replica is online
+):
+    """Mark the online replicas; return how many. Cost O(m)."""
+    cdef Py_ssize_t i, slot, matches = 0
+    with nogil:
+        for i in range(slots.shape[0]):
+            slot = slots[i]
+            online[i] = (live[replica[slot]] != 0) & ((replica_flags[slot] & OFFLINE_DIR) == 0)
+            matches += online[i]
     return matches
 
 

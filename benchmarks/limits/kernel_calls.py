@@ -97,12 +97,14 @@ def deciding(g: KernelCluster) -> dict[str, Call]:
             {"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k, addressed={"states": "row"}
         ),
         "list_stop_epochs": Call({"epochs": _i32(k)}, 0),
+        "mark_rows_of_topics": Call({"chosen_topics": g.shared_arguments["deleting"], "mask": _u8(k)}, 0),
         "list_leaderless": Call(
             {"rows": _i32(n)},
             0,
             filled={"rows": 0},
             unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica"),
         ),
+        "mark_online_replicas": Call({"slots": g.p.slots_of(g.rows).astype(np.int32), "online": _u8(m)}, m),
         "list_in_states": Call({"rows": _i32(n), "state_mask": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
         "initialize_partition_states": Call({}, 0),
         "initialize_replica_states": Call({}, g.p.slot_count),
@@ -138,9 +140,13 @@ def placing(g: KernelCluster) -> dict[str, Call]:
     scratch = {"old_replica": _i32(3), "old_state": _u8(3), "old_flags": _u8(3)}
     moved = {"offsets": g.replicas.offsets, "values": g.replicas.values, "flags": _u8(m)}
     counts = {name: _i32(g.b) for name in ("leads", "preferred", "replicas", "in_sync")}
+    ranked = {"rank": np.arange(g.b, dtype=np.int32), "offsets": _i32(4)}
+    ranked |= {name: _i32(m) for name in ("origin", "grouped_rows", "grouped_brokers")}
+    on_broker = int((g.replicas.values == g.b // 2).sum())
     return {
         **_indexing(g),
-        "list_replicas_on": Call({"replica_row": _i32(m), "positions": _i32(m)}, m),
+        "list_replicas_on": Call({name: _i32(m) for name in ("replica_row", "positions", "slots")}, m),
+        "locate_replicas": Call({"broker": g.b // 2, "positions": _i32(k), "slots": _i32(k)}, on_broker),
         "list_recipients": Call(recipients, m),
         "list_unassigned_isr_members": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
         "list_flagged": Call(
@@ -153,7 +159,7 @@ def placing(g: KernelCluster) -> dict[str, Call]:
         ),
         "mark_reassignment_progress": Call({"running": _u8(k), "reached": _u8(k)}, 0),
         "plan_reassignments": Call(targets | planned, m, filled={"values": m, "flags": m}),
-        "number_by_rank": Call(pairs | {"rank": np.arange(g.b, dtype=np.int32), "numbers": _i32(m)}, 2),
+        "group_by_rank": Call(pairs | ranked, 3),
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),

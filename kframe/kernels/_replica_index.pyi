@@ -30,8 +30,26 @@ def list_replicas_on(
     replica: Int16,
     replica_row: Int32,
     positions: Int32,
+    slots: Int32,
 ) -> int: ...
-def number_by_rank(rows: Int32, brokers: Int32, rank: Int32, numbers: Int32) -> int: ...
+def locate_replicas(
+    rows: Int32,
+    broker: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    positions: Int32,
+    slots: Int32,
+) -> int: ...
+def group_by_rank(
+    rows: Int32,
+    brokers: Int32,
+    rank: Int32,
+    offsets: Int32,
+    origin: Int32,
+    grouped_rows: Int32,
+    grouped_brokers: Int32,
+) -> int: ...
 def copy_assignments(
     rows: Int32,
     slot_start: Int32,

@@ -109,6 +109,7 @@ def list_replicas_on(
     const broker_t[::1] replica,         # IN   (s,)
     int32_t[::1] replica_row,            # OUT  (sum of replica_count of rows,) row of each replica on such a broker
     int32_t[::1] positions,              # OUT  (sum of replica_count of rows,) its position in the row's list
+    int32_t[::1] slots,                  # OUT  (sum of replica_count of rows,) its slot
 ):
     """List the replicas of some rows on the chosen brokers; return how many. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, matches = 0
@@ -122,31 +123,81 @@ def list_replicas_on(
                 if chosen[replica[k]]:
                     replica_row[matches] = <int32_t>row
                     positions[matches] = <int32_t>(k - slot_start[row])
+                    slots[matches] = <int32_t>k
                     matches += 1
     return matches
 
 
-def number_by_rank(
+def locate_replicas(
+    const int32_t[::1] rows,             # IN   (k,)
+    int broker,                          # IN   a broker index
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const broker_t[::1] replica,         # IN   (s,)
+    int32_t[::1] positions,              # OUT  (k,) position of the broker's replica in the row's list, or -1
+    int32_t[::1] slots,                  # OUT  (k,) its slot, or -1
+):
+    """Locate the replica of one broker in each row; return how many rows have one. Cost O(k * r).
+
+    The position is equally likely to be any, so it is selected without a branch.
+    """
+    cdef Py_ssize_t i, k, start, row, matches = 0
+    cdef int32_t position
+    cdef bint sparse = is_sparse(rows, slot_start)
+    with nogil:
+        for i in range(rows.shape[0]):
+            if sparse:
+                prefetch_replicas(rows, i, slot_start, replica_count, replica)
+            row = rows[i]
+            start, position = slot_start[row], -1
+            for k in range(replica_count[row]):
+                position = <int32_t>k if replica[start + k] == broker else position
+            positions[i] = position
+            slots[i] = <int32_t>(start + position) if position >= 0 else -1
+            matches += position >= 0
+    return matches
+
+
+def group_by_rank(
     const int32_t[::1] rows,             # IN   (m,) ascending, may repeat
     const int32_t[::1] brokers,          # IN   (m,) broker index of each pair
     const int32_t[::1] rank,             # IN   (b,) rank of each broker, unique among the brokers of a row
-    int32_t[::1] numbers,                # OUT  (m,) how many pairs of the same row have a lower rank
+    int32_t[::1] offsets,                # OUT  (g + 1,) where each group begins; g: at least the pairs of any row
+    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input
+    int32_t[::1] grouped_rows,           # OUT  (m,) rows, group by group, ascending in each
+    int32_t[::1] grouped_brokers,        # OUT  (m,)
 ):
-    """Number the pairs of each row by the rank of their brokers; return the largest number. Cost O(m * r)."""
-    cdef Py_ssize_t i, k, first = 0, last
-    cdef int32_t largest = 0
+    """Group pairs by how many pairs of the same row have a lower rank; return how many groups. Cost O(m * r).
+
+    Group 0 has the pair of the lowest rank of each row, group 1 the next one.
+    """
+    cdef Py_ssize_t i, k, g, slot, first = 0, last = 0, total = 0, groups = 0
+    cdef int32_t own, lower, count
     with nogil:
+        offsets[:] = 0
+        for i in range(rows.shape[0]):
+            g = 0 if i == 0 or rows[i] != rows[i - 1] else g + 1
+            offsets[g] += 1
+        for g in range(offsets.shape[0]):
+            count = offsets[g]
+            groups += count != 0
+            offsets[g] = <int32_t>total
+            total += count
         while first < rows.shape[0]:
-            last = first + 1
             while last < rows.shape[0] and rows[last] == rows[first]:
                 last += 1
             for i in range(first, last):
-                numbers[i] = 0
+                own, lower = rank[brokers[i]], 0
                 for k in range(first, last):
-                    numbers[i] += rank[brokers[k]] < rank[brokers[i]]
-                largest = max(largest, numbers[i])
+                    lower += rank[brokers[k]] < own
+                slot = offsets[lower]
+                offsets[lower] += 1
+                origin[slot], grouped_rows[slot], grouped_brokers[slot] = <int32_t>i, rows[i], brokers[i]
             first = last
-    return largest
+        for g in range(offsets.shape[0] - 1, 0, -1):
+            offsets[g] = offsets[g - 1]
+        offsets[0] = 0
+    return groups
 
 
 def list_unassigned_isr_members(

@@ -100,24 +100,49 @@ def set_replica_states(
     int32_t[::1] counts,                 # INOUT (states * t,) replicas of each topic, state by state
     int64_t[::1] totals,                 # INOUT (states,) replicas of all counted topics
 ):
-    """Set the state of replicas, and move them between the counts of their topics; return how many moved. Cost O(k)."""
-    cdef Py_ssize_t i, row, slot, topics = is_counted.shape[0], changes = 0
+    """Set the state of replicas, and move them between the counts of their topics; return how many moved. Cost O(k).
+
+    Replicas of a topic mostly follow each other and have the same state: the counts change once for such a run.
+    """
+    cdef Py_ssize_t i = 0, first, k = rows.shape[0], topics = is_counted.shape[0], changes = 0
+    cdef int32_t topic_index
+    cdef uint8_t before
+    cdef bint sparse = rows.shape[0] * 4 < replica_state.shape[0]
+    with nogil:
+        while i < k:
+            first, topic_index, before = i, topic[rows[i]], replica_state[slots[i]]
+            while i < k and topic[rows[i]] == topic_index and replica_state[slots[i]] == before:
+                if sparse and i + PREFETCH_ROWS < k:
+                    KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
+                    KFRAME_PREFETCH(&replica_state[slots[i + PREFETCH_ROWS]])
+                replica_state[slots[i]] = <uint8_t>target
+                i += 1
+            if 0 <= topic_index < topics and is_counted[topic_index] and before != target:
+                counts[before * topics + topic_index] -= <int32_t>(i - first)
+                counts[target * topics + topic_index] += <int32_t>(i - first)
+                totals[before] -= i - first
+                totals[target] += i - first
+                changes += i - first
+    return changes
+
+
+def mark_rows_of_topics(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] topic,            # IN   (n,)
+    const uint8_t[::1] chosen_topics,    # IN   (t,) 1 for the requested topics
+    uint8_t[::1] mask,                   # OUT  (k,) 1 for their rows
+):
+    """Mark the rows of the requested topics; return how many. Cost O(k)."""
+    cdef Py_ssize_t i, matches = 0
     cdef int32_t topic_index
     with nogil:
         for i in range(rows.shape[0]):
             if i + PREFETCH_ROWS < rows.shape[0]:
                 KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
-                KFRAME_PREFETCH(&replica_state[slots[i + PREFETCH_ROWS]])
-            row, slot = rows[i], slots[i]
-            topic_index = topic[row]
-            if 0 <= topic_index < topics and is_counted[topic_index] and replica_state[slot] != target:
-                counts[replica_state[slot] * topics + topic_index] -= 1
-                counts[target * topics + topic_index] += 1
-                totals[replica_state[slot]] -= 1
-                totals[target] += 1
-                changes += 1
-            replica_state[slot] = <uint8_t>target
-    return changes
+            topic_index = topic[rows[i]]
+            mask[i] = topic_index >= 0 and chosen_topics[topic_index] != 0
+            matches += mask[i]
+    return matches
 
 
 def count_replica_states(
@@ -129,14 +154,21 @@ def count_replica_states(
     int topics,                          # IN   number of topics
     int32_t[::1] counts,                 # INOUT (states * topics,) replicas of each topic, state by state
 ):
-    """Add the replicas of rows to the counts of their topics; return how many. Cost O(k * r)."""
-    cdef Py_ssize_t i, k, row, start, replicas = 0
+    """Add the replicas of rows to the counts of their topics; return how many. Cost O(k * r).
+
+    Replicas of a row mostly have the same state: their count changes once.
+    """
+    cdef Py_ssize_t i, k, first, end, row, replicas = 0
+    cdef uint8_t state
     with nogil:
         for i in range(rows.shape[0]):
             row = rows[i]
-            start = slot_start[row]
-            for k in range(start, start + replica_count[row]):
-                counts[<Py_ssize_t>replica_state[k] * topics + topic[row]] += 1
+            k, end = slot_start[row], slot_start[row] + replica_count[row]
+            while k < end:
+                first, state = k, replica_state[k]
+                while k < end and replica_state[k] == state:
+                    k += 1
+                counts[<Py_ssize_t>state * topics + topic[row]] += <int32_t>(k - first)
             replicas += replica_count[row]
     return replicas
 

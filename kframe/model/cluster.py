@@ -13,6 +13,7 @@ from kframe.model.arrays import Bool, Int32, Int64, Ragged, positions_within, ra
 from kframe.model.brokers import Brokers
 from kframe.model.columns import Partitions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
+from kframe.model.row_views import block_of, values_at
 from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.model.topics import Topics
 
@@ -169,9 +170,10 @@ class ClusterState:
     def _empty(self, rows: Int32) -> None:
         p = self.partitions
         p.replica_state[_slot_range(p, rows)] = ReplicaState.NON_EXISTENT
-        p.topic[rows] = p.leader[rows] = p.partition_epoch[rows] = -1
-        p.state[rows] = PartitionState.NON_EXISTENT
-        p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
+        block = block_of(rows)
+        p.topic[block] = p.leader[block] = p.partition_epoch[block] = -1
+        p.state[block] = PartitionState.NON_EXISTENT
+        p.replica_count[block] = p.isr_count[block] = p.reassigning[block] = 0
 
     def replica_ids(self, rows: Int32, flag: ReplicaFlag | None = None) -> Ragged:
         """Broker ids of the replicas of each row, or only of the replicas with ``flag``."""
@@ -197,7 +199,7 @@ class ClusterState:
 
 def _slot_range(p: Partitions, rows: NDArray[Any]) -> slice | Int64:
     """``p.slots_of(rows)``, as a slice if the slots are consecutive, as those of rows that were added together are."""
-    starts, counts = p.slot_start[rows], p.replica_count[rows]
+    starts, counts = values_at(p.slot_start, rows), values_at(p.replica_count, rows)
     if len(rows) and bool((starts[1:] == starts[:-1] + counts[:-1]).all()):
         return slice(int(starts[0]), int(starts[-1]) + int(counts[-1]))
     return ragged_positions(starts, counts)

@@ -277,7 +277,7 @@ class Partitions(SlotColumns):
 
     def brokers_of(self, slots: NDArray[Any]) -> Int32:
         """Broker index of the assigned replica in each of ``slots``."""
-        return np.asarray(self.replica[slots], np.int32)
+        return np.asarray(values_at(self.replica, slots), np.int32)
 
     def isr_of(self, row: int) -> Int32:
         """Broker indexes of the row's in-sync replicas in stored order."""

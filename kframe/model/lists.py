@@ -140,7 +140,9 @@ def distinct_rows(rows: Int32, count: int) -> Int32:
     if len(rows) * 64 < count:
         return distinct_values(rows).astype(np.int32, copy=False)
     named = np.zeros(count, np.bool_)
-    named[rows] = True
+    named[rows[: count * 64]] = True
+    if not named.all():  # of many rows, the first ones mostly name all
+        named[rows[count * 64 :]] = True
     return np.flatnonzero(named).astype(np.int32)
 
 

@@ -15,10 +15,15 @@ def values_at(column: NDArray[_Scalar], rows: NDArray[Any]) -> NDArray[_Scalar]:
 
     Row -1 is the last one, as in NumPy.
     """
+    values: NDArray[_Scalar] = column[block_of(rows)]
+    return values
+
+
+def block_of(rows: NDArray[Any]) -> slice | NDArray[Any]:
+    """The index of ``rows`` in a column: a slice where they are consecutive, otherwise the array itself."""
     first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (-1, -1)
     is_block = 0 <= first == last - len(rows) + 1 and bool((rows[1:] > rows[:-1]).all())
-    values: NDArray[_Scalar] = column[first : last + 1] if is_block else column[rows]
-    return values
+    return slice(first, last + 1) if is_block else rows
 
 
 def adjacent_blocks(starts: NDArray[Any], lengths: NDArray[Any]) -> bool:

@@ -102,9 +102,12 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
         "list_flags": np.array(list_flags, np.uint8),
         "pair_brokers": np.array([broker for broker, _ in pairs], np.int32),
         "pair_rows": np.array([row for _, row in pairs], np.int32),
-        "sorted_pair_rows": np.array(sorted(row % 4 for _, row in pairs), np.int32),
+        "ranked_rows": np.repeat(rows, cluster.partitions.replica_count[rows]),
+        "ranked_brokers": cluster.partitions.lists("replica", rows).values,
         "removed_brokers": np.array(chosen_leaders, np.int32),
         **_proposals(draw, cluster, rows, lists),
+        "one_broker": draw(st.integers(0, brokers - 1)),
+        "replica_slots": cluster.partitions.slots_of(rows).astype(np.int32),
     }
     return KernelFixture(cluster, rows, extra)
 
@@ -199,7 +202,10 @@ CASES: Final[Mapping[str, Case]] = {
         },
         {"brokers": "removed_brokers"},
     ),
-    "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
+    "list_replicas_on": Case(dict.fromkeys(("replica_row", "positions", "slots"), _replicas), {}),
+    "locate_replicas": Case({"positions": _k, "slots": _k}, {"broker": "one_broker"}),
+    "mark_online_replicas": Case({"online": _replicas}, {"slots": "replica_slots"}),
+    "mark_rows_of_topics": Case({"mask": _k}, {"chosen_topics": "deleting"}),
     "list_recipients": Case(
         {"brokers": _replicas, "announced": _replicas, "is_new": _replicas}, {"allowed": "allowed_brokers"}
     ),
@@ -215,7 +221,13 @@ CASES: Final[Mapping[str, Case]] = {
         {"offsets": lambda fixture: _b(fixture) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
-    "number_by_rank": Case({"numbers": _m}, {"rows": "sorted_pair_rows", "brokers": "pair_brokers", "rank": "ids"}),
+    "group_by_rank": Case(
+        {
+            "offsets": lambda fixture: _replicas(fixture) + 1,
+            **dict.fromkeys(("origin", "grouped_rows", "grouped_brokers"), _replicas),
+        },
+        {"rows": "ranked_rows", "brokers": "ranked_brokers", "rank": "ids"},
+    ),
     "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "state_mask"}),
     "list_stop_epochs": Case({"epochs": _k}, {}),
     "list_leaderless": Case({"rows": _n}, {}),
@@ -266,6 +278,8 @@ BYTES: Final = {
     "reached",
     "invalid",
     "is_new",
+    "mask",
+    "online",
     "recovery",
     "running",
     "valid",

@@ -17,6 +17,7 @@ __all__ = [
     "initialize_partition_states",
     "list_in_states",
     "list_recipients",
+    "mark_online_replicas",
     "plan_elections",
     "plan_removals",
 ]
@@ -109,6 +110,12 @@ def check_transitions(positions: Int32, states: UInt8, allowed: int, valid: UInt
         valid[i] = bool(allowed & 1 << int(states[position]))
         count += int(valid[i])
     return count
+
+
+def mark_online_replicas(slots: Int32, replica: Int16, replica_flags: UInt8, live: UInt8, online: UInt8) -> int:
+    """1 where the replica is online."""
+    online[:] = [is_slot_online(slot, replica, replica_flags, live) for slot in slots.tolist()]
+    return int(online.sum())
 
 
 def list_in_states(topic: Int32, state: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int:

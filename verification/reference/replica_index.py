@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from kframe.model.arrays import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_STATE, ReplicaFlag, ReplicaState
 from verification.reference.columns import slots_of, values_at
@@ -13,10 +15,11 @@ __all__ = [
     "build_replica_index",
     "copy_assignments",
     "count_by_broker",
+    "group_by_rank",
     "list_replicas_on",
     "list_unassigned_isr_members",
+    "locate_replicas",
     "mark_reassigned",
-    "number_by_rank",
     "read_replica_index",
     "size_replica_index",
 ]
@@ -123,23 +126,52 @@ def list_replicas_on(
     replica: Int16,
     replica_row: Int32,
     positions: Int32,
+    slots: Int32,
 ) -> int:
-    """Row and position of every replica on a chosen broker, row by row."""
+    """Row, position and slot of every replica on a chosen broker, row by row."""
     count = 0
     for row in rows.tolist():
         for slot in slots_of(row, slot_start, replica_count):
             if chosen[replica[slot]]:
-                replica_row[count], positions[count] = row, slot - slot_start[row]
+                replica_row[count], positions[count], slots[count] = row, slot - slot_start[row], slot
                 count += 1
     return count
 
 
-def number_by_rank(rows: Int32, brokers: Int32, rank: Int32, numbers: Int32) -> int:
-    """The pairs of each row, by the rank of their brokers."""
+def locate_replicas(
+    rows: Int32,
+    broker: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    positions: Int32,
+    slots: Int32,
+) -> int:
+    """The slot of each row that has the broker."""
+    positions[:] = slots[:] = -1
+    for i, row in enumerate(rows.tolist()):
+        for slot in slots_of(row, slot_start, replica_count):
+            if replica[slot] == broker:
+                positions[i], slots[i] = slot - slot_start[row], slot
+    return int((slots >= 0).sum())
+
+
+def group_by_rank(
+    rows: Int32,
+    brokers: Int32,
+    rank: Int32,
+    offsets: Int32,
+    origin: Int32,
+    grouped_rows: Int32,
+    grouped_brokers: Int32,
+) -> int:
+    """The pairs of each row in the order of their ranks: all first ones, then all second ones."""
     ranks = [(row, int(rank[broker])) for row, broker in zip(rows.tolist(), brokers.tolist(), strict=True)]
-    for i, (row, broker_rank) in enumerate(ranks):
-        numbers[i] = sum(other == row and lower < broker_rank for other, lower in ranks)
-    return int(numbers.max(initial=0))
+    numbers = [sum(other == row and lower < own for other, lower in ranks) for row, own in ranks]
+    origin[:] = np.argsort(numbers, kind="stable")
+    grouped_rows[:], grouped_brokers[:] = rows[origin], brokers[origin]
+    offsets[:] = [sum(number < group for number in numbers) for group in range(len(offsets))]
+    return len(set(numbers))
 
 
 def copy_assignments(

@@ -10,6 +10,7 @@ __all__ = [
     "count_replica_states",
     "initialize_replica_states",
     "list_stop_epochs",
+    "mark_rows_of_topics",
     "set_replica_states",
     "store_states",
     "update_partition_counts",
@@ -80,6 +81,12 @@ def set_replica_states(
             changes += 1
         replica_state[slot] = target
     return changes
+
+
+def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int:
+    """1 where the topic of the row is requested."""
+    mask[:] = [topic[row] >= 0 and bool(chosen_topics[topic[row]]) for row in rows.tolist()]
+    return int(mask.sum())
 
 
 def count_replica_states(

@@ -33,6 +33,7 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
+from kframe.model.row_views import values_at
 from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
 from kframe.ports.store_requests import CreateTopics, QueueDeletions, WriteAssignments
@@ -129,7 +130,8 @@ def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:
     indexes = topics.find_all(names)
     rows = topics.rows_of_all(indexes[indexes >= 0])
     leaderless = np.append(topics.partition_count == 0, True)  # the last one is that of unknown topics
-    leaderless[p.topic[rows[(p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)]]] = True
+    is_leaderless = (values_at(p.leader, rows) == NO_LEADER) | (values_at(p.partition_epoch, rows) == NO_STATE)
+    leaderless[p.topic[rows[is_leaderless]]] = True
     return {names[position] for position in np.flatnonzero(leaderless[indexes]).tolist()}
 
 
@@ -179,7 +181,8 @@ def _announced(context: Context, names: tuple[str, ...]) -> set[str]:
     indexes = topics.find_all(names)
     rows = topics.rows_of_all(indexes[indexes >= 0])
     announced = np.zeros(len(topics) + 1, np.bool_)  # the last one is that of unknown topics
-    announced[p.topic[rows[p.partition_epoch[rows] != NO_STATE]]] = True
+    has_state = values_at(p.partition_epoch, rows) != NO_STATE
+    announced[values_at(p.topic, rows if has_state.all() else rows[has_state])] = True
     announced[:-1] &= topics.deleting == 0
     return {names[position] for position in np.flatnonzero(announced[indexes]).tolist()}
 

@@ -6,6 +6,7 @@ the counts. Any other change of a topic causes a recount.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,16 @@ from kframe.model.ids import ReplicaState
 
 #: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplicaCounts:
+    """Views of the counts of replicas, by topic: they show later changes, and are valid until a topic is added."""
+
+    by_state: Int32
+    """(states, t)"""
+    sizes: Int32
+    """(t,) in any state"""
 
 
 class DeletingReplicas:
@@ -47,39 +58,31 @@ class DeletingReplicas:
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
         p = self._cluster.partitions
-        if self._is_counted.any():
-            kernels.set_replica_states(
-                rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1), self._totals
-            )
-        else:
-            p.replica_state[slots] = target
+        kernels.set_replica_states(
+            rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1), self._totals
+        )
 
     def totals(self) -> Int64:
         """(states,) the replicas of all topics that are queued for deletion."""
-        self._count(np.flatnonzero(self._cluster.topics.deleting).astype(np.int32))
+        self._count()
         return self._totals
 
-    def sizes(self, topics: Int32) -> Int32:
-        """The replicas of each topic, which is queued for deletion."""
-        self._count(topics)
-        return self._sizes[topics]
+    def counts(self) -> ReplicaCounts:
+        """The replicas of each topic that is queued for deletion. Those of other topics mean nothing."""
+        self._count()
+        return ReplicaCounts(self._counts, self._sizes)
 
-    def in_state(self, topics: Int32, state: ReplicaState) -> Int32:
-        """The replicas of each topic in ``state``. The topics are queued for deletion."""
-        self._count(topics)
-        counts: Int32 = self._counts[state, topics]
-        return counts
-
-    def _count(self, topics: Int32) -> None:
-        """Count those of ``topics`` whose counts are not valid."""
+    def _count(self) -> None:
+        """Count the topics queued for deletion whose counts are not valid."""
         added = len(self._cluster.topics) - len(self._is_counted)
         if added:
             self._is_counted = np.append(self._is_counted, np.zeros(added, np.uint8))
             self._sizes = np.append(self._sizes, np.zeros(added, np.int32))
             self._counts = np.append(self._counts, np.zeros((_STATES, added), np.int32), axis=1)
-        topics = topics[self._is_counted[topics] == 0]
-        if len(topics) == 0:
+        is_missing = self._cluster.topics.deleting > self._is_counted
+        if not is_missing.any():
             return
+        topics = np.flatnonzero(is_missing).astype(np.int32)
         p, rows = self._cluster.partitions, self._cluster.topics.rows_of_all(topics)
         self._counts[:, topics], self._is_counted[topics] = 0, 1
         kernels.count_replica_states(

@@ -19,7 +19,7 @@ from kframe.model.arrays import Int32
 from kframe.model.changes import StateChange
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.row_views import values_at
+from kframe.model.row_views import block_of, values_at
 
 
 def _no_rows() -> Int32:
@@ -88,7 +88,7 @@ def transition(
         return (yield from _bring_online(context, rows, strategy, invalid, following))
     if target is PartitionState.NEW:
         context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
-    state[rows] = target
+    state[block_of(rows)] = target
     context.gauges.touch_leaders(rows)
     return PartitionTransitions(invalid=invalid)
 
@@ -102,7 +102,7 @@ def _bring_online(
     new = values_at(state, rows) == PartitionState.NEW
     initialised = yield from leader_election.initialise(context, rows[new], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
-    state[initialised] = PartitionState.ONLINE
+    state[block_of(initialised)] = PartitionState.ONLINE
     elected, failed = yield from leader_election.elect(context, rows[~new], strategy, batch, following)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE

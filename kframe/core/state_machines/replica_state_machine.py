@@ -11,14 +11,15 @@ from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.request_batch import RequestBatch
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
+from kframe.core.state_machines.removal_rounds import removal_rounds
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
-from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8
 from kframe.model.changes import StateChange
 from kframe.model.columns import Partitions
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values, without_values
+from kframe.model.lists import distinct_rows, distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.row_views import values_at
 
@@ -34,7 +35,7 @@ class PartitionReplicas:
 
     rows: Int32
     positions: Int32
-    _slots: tuple[int, Int32] | None = field(default=None, init=False)
+    _slots: tuple[int, Int32] | None = None
     """Their slots after this many relocations."""
     _brokers: Int32 | None = field(default=None, init=False)
 
@@ -71,16 +72,21 @@ def replicas_of(context: Context, rows: Int32) -> PartitionReplicas:
 
 def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionReplicas:
     """The replicas of ``rows`` on one broker (index)."""
-    return _list_replicas(context, rows, context.mask(np.array([broker])))
+    p = context.cluster.partitions
+    positions, slots = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    kernels.locate_replicas(rows, broker, p.slot_start, p.replica_count, p.replica, positions, slots)
+    return PartitionReplicas(rows, positions, (p.relocations, slots)).where(positions >= 0)
 
 
 def _list_replicas(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionReplicas:
     """The replicas of ``rows`` on the brokers that the mask selects."""
     p = context.cluster.partitions
     capacity = int(values_at(p.replica_count, rows).sum())
-    owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
-    return PartitionReplicas(owners[:count], positions[:count])
+    owners, positions, slots = (np.empty(capacity, np.int32) for _ in range(3))
+    count = kernels.list_replicas_on(
+        rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions, slots
+    )
+    return PartitionReplicas(owners[:count], positions[:count], (p.relocations, slots[:count]))
 
 
 def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> PartitionReplicas:
@@ -92,11 +98,9 @@ def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[Re
 
 def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
     """Whether each is on a live broker and on no offline log directory (Kafka 3.9 ``isReplicaOnline``)."""
-    p = context.cluster.partitions
-    slots = replicas.slots(p)
-    log_dir_online = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
-    online: Bool = log_dir_online & (context.cluster.brokers.live[p.replica[slots]] != 0)
-    return online
+    p, online = context.cluster.partitions, np.empty(len(replicas), np.uint8)
+    kernels.mark_online_replicas(replicas.slots(p), p.replica, p.replica_flags, context.cluster.brokers.live, online)
+    return online.view(np.bool_)
 
 
 def startup(context: Context) -> Operation[None]:
@@ -196,23 +200,25 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
     p, registered = cluster.partitions, cluster.brokers.registered
     replicas = _by_row(replicas)
     rows, brokers = replicas.rows, replicas.brokers(p)
-    numbers = _removal_numbers(context, rows, brokers)
-    leader_epoch, removed = np.empty(len(rows), np.int32), np.zeros(len(rows), np.bool_)
-    stated = np.ones(len(rows), np.bool_)
-    for number in range(int(numbers.max(initial=0)) + 1):
-        chosen = np.flatnonzero(numbers == number)
-        chosen_rows, chosen_brokers = rows[chosen], brokers[chosen]
-        leader_epoch[chosen] = batch.stop_leader_epoch(chosen_rows)
-        has_state = p.partition_epoch[chosen_rows] != NO_STATE
+    leader_epoch = batch.stop_leader_epoch(rows)
+    removed, stated = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+    writes_change_epochs = bool((leader_epoch != EPOCH_DURING_DELETE).any())
+    for number, removal_round in enumerate(removal_rounds(context.cluster, rows, brokers)):
+        chosen, chosen_rows, chosen_brokers = removal_round
+        if number and writes_change_epochs:
+            leader_epoch[chosen] = batch.stop_leader_epoch(chosen_rows)
+        has_state = values_at(p.partition_epoch, chosen_rows) != NO_STATE
         if not has_state.all():
-            stated[chosen] = has_state
+            stated[chosen] = removed[chosen] = has_state
             chosen, chosen_rows, chosen_brokers = chosen[has_state], chosen_rows[has_state], chosen_brokers[has_state]
         removed_rows = yield from remove_from_isrs(context, chosen_brokers, chosen_rows)
-        removed[chosen] = True if len(removed_rows) == len(chosen) else np.isin(chosen_rows, removed_rows)
-        _log_shrunk(context, brokers, rows, chosen[removed[chosen]])
+        if len(removed_rows) < len(chosen_rows):
+            has_left = np.isin(chosen_rows, removed_rows)
+            removed[chosen], chosen_brokers = has_left, chosen_brokers[has_left]
+        _log_shrunk(context, chosen_brokers, removed_rows)
     if not context.config.protocol.alter_partition:
         yield from _remove_rejoined(context, brokers[removed], rows[removed])
-    stopped = registered[brokers] != 0
+    stopped = np.ones(len(rows), np.bool_) if registered.all() else registered[brokers] != 0
     if stopped.any():
         sent: slice | Bool = slice(None) if stopped.all() else stopped
         batch.add_stop_replica(brokers[sent], rows[sent], delete=False, leader_epoch=leader_epoch[sent])
@@ -250,25 +256,12 @@ def _by_row(replicas: PartitionReplicas) -> PartitionReplicas:
     return PartitionReplicas(rows[order], replicas.positions[order])
 
 
-def _removal_numbers(context: Context, rows: Int32, replica_brokers: Int32) -> Int32:
-    """How many replicas each row (ascending) loses before that on the broker beside it, in Kafka's order."""
-    brokers, numbers = context.cluster.brokers, np.zeros(len(rows), np.int32)
-    if not bool((rows[1:] == rows[:-1]).any()):
-        return numbers
-    ordered = scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(replica_brokers))].tolist())
-    rank = np.zeros(len(brokers), np.int32)
-    rank[brokers.look_up(np.array(ordered, np.int32))] = np.arange(len(ordered))
-    kernels.number_by_rank(rows, replica_brokers, rank, numbers)
-    return numbers
-
-
-def _log_shrunk(context: Context, replica_brokers: Int32, rows: Int32, removed: Int64) -> None:
-    """Log the rows whose ISR a broker has left, broker by broker. ``removed`` are positions."""
+def _log_shrunk(context: Context, replica_brokers: Int32, rows: Int32) -> None:
+    """Log the rows whose ISR the broker beside them has left, broker by broker."""
     brokers = context.cluster.brokers
-    if not context.log.partitions_max or len(removed) == 0:
+    if not context.log.partitions_max or len(rows) == 0:
         return
-    replica_brokers, rows = replica_brokers[removed], rows[removed]
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(replica_brokers))].tolist()):
+    for broker_id in scala_hash_order(brokers.ids[distinct_rows(replica_brokers, len(brokers))].tolist()):
         shrunk = rows[replica_brokers == brokers.find(broker_id)]
         context.log.add_partitions(Message.ISR_SHRUNK, context.cluster, shrunk, replica=broker_id)
 
@@ -308,8 +301,9 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
     certain &= p.partition_epoch[replicas.rows] != NO_STATE
     if not context.config.protocol.alter_partition or not certain.any():
         return None
-    certain &= _removal_numbers(context, replicas.rows, brokers) == 0
-    change = _plan_removals(context, brokers[certain], replicas.rows[certain])
+    first = removal_rounds(context.cluster, replicas.rows, brokers)[0]
+    certain = certain[first.positions]
+    change = _plan_removals(context, first.brokers[certain], first.rows[certain])
     return change if len(change) else None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kframe import kernels
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED
 from kframe.core.state_machines import partition_state_machine, replica_state_machine
@@ -22,6 +23,7 @@ from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
+from kframe.model.row_views import values_at
 from kframe.ports.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 
 #: Kafka's reason for halting a deletion during a reassignment.
@@ -147,9 +149,11 @@ def stop_replica_response_received(context: Context, response: StopReplicaRespon
     if not context.is_current(response) or response.error is ErrorCode.STALE_BROKER_EPOCH:
         return
     broker = cluster.brokers.find(response.broker_id)
-    topic = cluster.partitions.topic[response.rows]
-    started = (topic >= 0) & (cluster.topics.deletion_started[topic] != 0)
-    rows = response.rows if started.all() else response.rows[started]
+    started = np.empty(len(response.rows), np.uint8)
+    started_count = kernels.mark_rows_of_topics(
+        response.rows, cluster.partitions.topic, cluster.topics.deletion_started, started
+    )
+    rows = response.rows if started_count == len(response.rows) else response.rows[started != 0]
     if broker is None or len(rows) == 0:
         return
     replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
@@ -170,13 +174,15 @@ def resume(context: Context) -> Operation[None]:
     if len(queued) == 0:
         return
     context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
-    replicas = context.gauges.deleting_replicas
-    done = replicas.in_state(queued, ReplicaState.DELETION_SUCCESSFUL) == replicas.sizes(queued)
-    idle = ~done & (replicas.in_state(queued, ReplicaState.DELETION_STARTED) == 0)
-    retry = queued[idle & (replicas.in_state(queued, ReplicaState.DELETION_INELIGIBLE) > 0)]
-    begin = queued[idle & (topics.deletion_halted[queued] == 0)]
-    if done.any():
-        yield from _complete(context, queued[done])
+    counts = context.gauges.deleting_replicas.counts()
+    is_queued = topics.deleting != 0
+    is_done = counts.by_state[ReplicaState.DELETION_SUCCESSFUL] == counts.sizes
+    is_idle = is_queued & ~is_done & (counts.by_state[ReplicaState.DELETION_STARTED] == 0)
+    done = np.flatnonzero(is_queued & is_done).astype(np.int32)
+    retry = np.flatnonzero(is_idle & (counts.by_state[ReplicaState.DELETION_INELIGIBLE] > 0)).astype(np.int32)
+    begin = np.flatnonzero(is_idle & (topics.deletion_halted == 0)).astype(np.int32)
+    if len(done):
+        yield from _complete(context, done)
     if len(retry):
         failed = replica_state_machine.replicas_of(context, _rows(context, retry))
         failed = replica_state_machine.in_states(context, failed, [ReplicaState.DELETION_INELIGIBLE])
@@ -217,7 +223,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_state_machine.replicas_of(context, rows)
     yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT)
-    reassigning = rows[p.reassigning[rows] != 0]
+    reassigning = rows[values_at(p.reassigning, rows) != 0]
     if len(reassigning):  # a stored reassignment would block all others until the next failover
         yield from forget_stored(context, reassigning, only_if_reached=False)
     yield from ask(DeleteTopics(names))
@@ -233,7 +239,7 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
     if context.config[STRICT_REASSIGNMENT]:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    reassigning = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
+    reassigning = np.isin(indexes, p.topic[rows[values_at(p.reassigning, rows) != 0]])
     halt(context, indexes[reassigning].tolist(), REASSIGNING)
 
 
