@@ -21,7 +21,7 @@ from kframe.model.ids import NO_BROKER_EPOCH
 def remove_all(context: Context) -> Operation[None]:
     """Remove such members at failover, before dead brokers leave their ISRs."""
     state_zxid, context.cluster.state_zxid = context.cluster.state_zxid, None
-    if state_zxid is not None:
+    if state_zxid is not None and context.config[CHECK_AT_FAILOVER]:
         rows = context.announced_rows()
         yield from remove(context, rows, state_zxid[rows])
 

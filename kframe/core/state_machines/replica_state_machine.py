@@ -57,7 +57,11 @@ class PartitionReplicas:
     def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> PartitionReplicas:
         """The replicas that a mask selects."""
         chosen = mask.astype(np.bool_, copy=False)
-        return self if chosen.all() else PartitionReplicas(self.rows[chosen], self.positions[chosen])
+        if chosen.all():
+            return self
+        if not chosen.any():
+            return PartitionReplicas(_NO_ROWS, _NO_ROWS)
+        return PartitionReplicas(self.rows[chosen], self.positions[chosen])
 
 
 def replicas_on(context: Context, broker_mask: UInt8) -> PartitionReplicas:
@@ -91,9 +95,13 @@ def _list_replicas(context: Context, rows: Int32, broker_mask: UInt8) -> Partiti
 
 def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> PartitionReplicas:
     """Those of ``replicas`` that are in one of these states."""
+    return replicas.where(_are_in_states(context, replicas, states))
+
+
+def _are_in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> Bool:
     p, matches = context.cluster.partitions, np.empty(len(replicas), np.uint8)
     kernels.check_transitions(replicas.slots(p), p.replica_state, bits(states), matches)
-    return replicas.where(matches)
+    return matches.view(np.bool_)
 
 
 def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
@@ -111,7 +119,7 @@ def startup(context: Context) -> Operation[None]:
         p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
     )
     replicas = replicas_on(context, np.ones(len(brokers), np.uint8))
-    online = p.replica_state[replicas.slots(p)] == ReplicaState.ONLINE
+    online = _are_in_states(context, replicas, [ReplicaState.ONLINE])
     context.log.add(Message.ONLINE_REPLICAS)
     yield from transition(context, replicas.where(online), ReplicaState.ONLINE)
     context.log.add(Message.OFFLINE_REPLICAS)
@@ -162,11 +170,12 @@ def _queue_states(
     context: Context, batch: RequestBatch, replicas: PartitionReplicas, brokers: Int32, is_new: bool
 ) -> None:
     """Add LeaderAndIsr for the broker of each replica whose partition has a state, and metadata for all brokers."""
-    has_state = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
-    rows, brokers = (replicas.rows, brokers) if has_state.all() else (replicas.rows[has_state], brokers[has_state])
+    partition_epoch, rows = context.cluster.partitions.partition_epoch, replicas.rows
+    changed = distinct_values(rows)
+    if not (values_at(partition_epoch, changed) != NO_STATE).all():
+        has_state = partition_epoch[rows] != NO_STATE
+        rows, brokers, changed = rows[has_state], brokers[has_state], changed[partition_epoch[changed] != NO_STATE]
     if len(rows):
-        ascending = bool((rows[1:] >= rows[:-1]).all())
-        changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else distinct_values(rows)
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
