@@ -83,7 +83,8 @@ def test_halted_and_resumed_deletion_is_counted() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0", error=ErrorCode.KAFKA_STORAGE_ERROR)
-    resumed = topic_deletion.resume_topics(driver.context, [0])
+    topics = np.zeros(1, np.int32)
+    resumed = topic_deletion.resume_topics(driver.context, topics)
     assert changed(driver, lambda: driver.run(resumed)) == {"TopicsIneligibleToDeleteCount": -1}
-    halted = changed(driver, lambda: topic_deletion.halt(driver.context, [0], "a test"))
+    halted = changed(driver, lambda: topic_deletion.halt(driver.context, topics, "a test"))
     assert halted == {"TopicsIneligibleToDeleteCount": 1}

@@ -162,7 +162,7 @@ def on_broker_startup(context: Context, registrations: tuple[Registration, ...])
     yield from partition_reassignment.on_leaders_initialised(context, result.initialised)
     yield from partition_reassignment.resume_on(context, indexes)
     yield from protocols.reassign_from_unknown_brokers(context)
-    yield from topic_deletion.resume_topics(context, distinct_values(cluster.partitions.topic[replicas.rows]).tolist())
+    yield from topic_deletion.resume_topics(context, distinct_values(cluster.partitions.topic[replicas.rows]))
 
 
 def on_broker_failure(context: Context, indexes: Int32) -> Operation[None]:

@@ -53,7 +53,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     if len(rows) == 0:
         return refused
     topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
-    topic_deletion.halt(context, topics.tolist(), topic_deletion.REASSIGNING)
+    topic_deletion.halt(context, topics, topic_deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), _without(rows, unstored)
     p.reassigning[rows] = 1
@@ -260,7 +260,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
     topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
-    yield from topic_deletion.resume_topics(context, topics.tolist())
+    yield from topic_deletion.resume_topics(context, topics)
     return failed
 
 

@@ -6,8 +6,6 @@ NonExistent. It is *halted* while a dead broker, a failed replica or a reassignm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from kframe import kernels
@@ -109,24 +107,24 @@ def deletions_marked(context: Context) -> Operation[None]:
     yield from resume(context)
 
 
-def resume_topics(context: Context, indexes: Iterable[int]) -> Operation[None]:
+def resume_topics(context: Context, indexes: Int32) -> Operation[None]:
     """These topics are not blocked any more: resume the deletion of the queued ones."""
     topics = context.cluster.topics
-    queued = [index for index in indexes if topics.deleting[index]]
-    if queued and enabled(context):
+    queued = indexes[topics.deleting[indexes] != 0]
+    if len(queued) and enabled(context):
         topics.deletion_halted[queued] = 0
         context.gauges.touch_topics(queued)
         yield from resume(context)
 
 
-def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
+def halt(context: Context, indexes: Int32, reason: str) -> None:
     """Halt the deletion of those of these topics that are queued."""
     topics = context.cluster.topics
-    queued = [index for index in indexes if topics.deleting[index]]
-    if queued:
+    queued = indexes[topics.deleting[indexes] != 0]
+    if len(queued):
         topics.deletion_halted[queued] = 1
         context.gauges.touch_topics(queued)
-        names = tuple(topics.names[index] for index in queued)
+        names = tuple(topics.names[index] for index in queued.tolist())
         context.log.add(Message.DELETION_HALTED, topics=names, reason=reason)
 
 
@@ -240,7 +238,7 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
     reassigning = np.isin(indexes, p.topic[rows[values_at(p.reassigning, rows) != 0]])
-    halt(context, indexes[reassigning].tolist(), REASSIGNING)
+    halt(context, indexes[reassigning], REASSIGNING)
 
 
 def _names(context: Context, indexes: Int32) -> TopicNames:
@@ -259,9 +257,8 @@ def _of_queued(context: Context, replicas: PartitionReplicas) -> PartitionReplic
     return replicas.where(cluster.is_deleting(replicas.rows))
 
 
-def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:
-    topics: list[int] = distinct_values(context.cluster.partitions.topic[replicas.rows]).tolist()
-    return topics
+def _topics_of(context: Context, replicas: PartitionReplicas) -> Int32:
+    return distinct_values(context.cluster.partitions.topic[replicas.rows])
 
 
 def _rows_in_error(context: Context, response: StopReplicaResponseReceived) -> list[int]:
