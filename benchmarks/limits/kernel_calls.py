@@ -17,6 +17,7 @@ from verification.reference import (
     assignments,
     describe,
     kcat_topics,
+    kraft_columns,
     plan_cycles,
     plans,
     restarts,
@@ -33,10 +34,8 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
     "write_live_leaders": "returns once every leader is listed, after a few hundred rows",
     **dict.fromkeys(
         (
+            *kraft_columns.__all__,
             "choose_kraft_leaders",
-            "copy_lists",
-            "list_rows_in_directory",
-            "list_rows_with_broker",
             "mark_acceptable_replicas",
             "mark_completed_reassignments",
             "mark_list_changes",

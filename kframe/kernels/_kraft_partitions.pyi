@@ -2,9 +2,6 @@
 
 from kframe.model.arrays import Int16, Int32, UInt8
 
-def copy_lists(
-    rows: Int32, slot_start: Int32, count: Int16, values: Int16, copied_offsets: Int32, copied: Int32
-) -> int: ...
 def mark_completed_reassignments(
     replica_offsets: Int32,
     replicas: Int32,
@@ -34,10 +31,9 @@ def update_elrs(
     elr: Int32,
 ) -> int: ...
 def mark_acceptable_replicas(
-    rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int16,
+    starts: Int32,
+    offsets: Int32,
+    replicas: Int32,
     directory: Int32,
     active: UInt8,
     directory_brokers: Int16,
@@ -65,8 +61,4 @@ def mark_list_changes(
 ) -> int: ...
 def mark_missing_members(
     offsets: Int32, values: Int32, other_offsets: Int32, other_values: Int32, missing: UInt8
-) -> int: ...
-def list_rows_with_broker(slot_start: Int32, count: Int16, values: Int16, broker: int, rows: Int32) -> int: ...
-def list_rows_in_directory(
-    slot_start: Int32, replica_count: Int16, directory: Int32, target: int, rows: Int32
 ) -> int: ...

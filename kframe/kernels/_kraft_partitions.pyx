@@ -7,8 +7,8 @@ Reference: ``reference/kraft_partitions.py``. Kafka 4.4 ``PartitionChangeBuilder
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.kernels.constants cimport NO_LEADER
-from kframe.kernels.prefetch cimport is_sparse, prefetch_replicas, prefetch_replicas_and_directories
-from kframe.kernels.scan cimport contains
+from kframe.kernels.prefetch cimport prefetch_list
+from kframe.kernels.scan cimport in_list
 from kframe.kernels.types cimport broker_t
 
 cdef enum:
@@ -26,14 +26,6 @@ cdef enum:
     DIRECTORY_LOST = 2
 
 
-cdef inline bint in_list(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t value) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(start, end):
-        if values[k] == value:
-            return True
-    return False
-
-
 cdef inline bint all_in(
     const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end,
     const int32_t[::1] others, Py_ssize_t others_start, Py_ssize_t others_end,
@@ -43,30 +35,6 @@ cdef inline bint all_in(
         if not in_list(others, others_start, others_end, values[k]):
             return False
     return True
-
-
-def copy_lists(
-    const int32_t[::1] rows,        # IN   (k,)
-    const int32_t[::1] slot_start,  # IN   (n,)
-    const int16_t[::1] count,       # IN   (n,) length of the list
-    const broker_t[::1] values,     # IN   (s,) lists at the start of the slots
-    int32_t[::1] copied_offsets,    # OUT  (k + 1,)
-    int32_t[::1] copied,            # OUT  (sum of count of rows,)
-):
-    """Copy one list of each of rows; return how many values."""
-    cdef Py_ssize_t i, slot, row, total = 0
-    cdef bint sparse = is_sparse(rows, slot_start)
-    with nogil:
-        copied_offsets[0] = 0
-        for i in range(rows.shape[0]):
-            if sparse:
-                prefetch_replicas(rows, i, slot_start, count, values)
-            row = rows[i]
-            for slot in range(slot_start[row], slot_start[row] + count[row]):
-                copied[total] = values[slot]
-                total += 1
-            copied_offsets[i + 1] = <int32_t>total
-    return total
 
 
 def mark_completed_reassignments(
@@ -156,36 +124,31 @@ def update_elrs(
 
 
 def mark_acceptable_replicas(
-    const int32_t[::1] rows,               # IN   (k,)
-    const int32_t[::1] slot_start,         # IN   (n,)
-    const int16_t[::1] replica_count,      # IN   (n,)
-    const broker_t[::1] replica,           # IN   (s,)
+    const int32_t[::1] starts,             # IN   (k,) first slot of each row
+    const int32_t[::1] offsets,            # IN   (k + 1,)
+    const int32_t[::1] replicas,           # IN   (r,)
     const int32_t[::1] directory,          # IN   (s,)
     const uint8_t[::1] active,             # IN   (b,) 1 for brokers that may lead
     const int16_t[::1] directory_brokers,  # IN   (d,) broker that lists the directory, or -1
     const uint8_t[::1] lists_no_directory,  # IN  (b,) 1 for registrations without directories
-    uint8_t[::1] acceptable,               # OUT  (r,) one value for each replica of the rows
+    uint8_t[::1] acceptable,               # OUT  (r,)
 ):
     """Mark the replicas on active brokers whose directory is online; return how many (4.4 ``LeaderAcceptor``).
 
     Unassigned and migrating replicas count as online, lost ones do not.
     """
-    cdef Py_ssize_t i, k, start, position = 0, matches = 0
+    cdef Py_ssize_t i, k, matches = 0
     cdef int32_t broker, directory_index
-    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
-        for i in range(rows.shape[0]):
-            if sparse:
-                prefetch_replicas_and_directories(rows, i, slot_start, replica_count, replica, directory)
-            start = slot_start[rows[i]]
-            for k in range(start, start + replica_count[rows[i]]):
-                broker, directory_index = replica[k], directory[k]
-                acceptable[position] = active[broker] and (
+        for i in range(starts.shape[0]):
+            prefetch_list(starts, offsets, i, directory)
+            for k in range(offsets[i], offsets[i + 1]):
+                broker, directory_index = replicas[k], directory[starts[i] + k - offsets[i]]
+                acceptable[k] = active[broker] and (
                     directory_index <= DIRECTORY_UNASSIGNED
                     or directory_index != DIRECTORY_LOST
                     and (directory_brokers[directory_index] == broker or lists_no_directory[broker]))
-                matches += acceptable[position]
-                position += 1
+                matches += acceptable[k]
     return matches
 
 
@@ -285,38 +248,4 @@ def mark_missing_members(
             missing[i] = not all_in(
                 values, offsets[i], offsets[i + 1], other_values, other_offsets[i], other_offsets[i + 1])
             matches += missing[i]
-    return matches
-
-
-def list_rows_with_broker(
-    const int32_t[::1] slot_start,  # IN   (n,)
-    const int16_t[::1] count,       # IN   (n,) length of the list
-    const broker_t[::1] values,     # IN   (s,) lists at the start of the slots
-    int32_t broker,                 # IN
-    int32_t[::1] rows,              # OUT  (n,)
-):
-    """List the rows whose ISR, ELR or replicas contain a broker; return how many."""
-    cdef Py_ssize_t row, matches = 0
-    with nogil:
-        for row in range(slot_start.shape[0]):
-            if contains(values, slot_start[row], count[row], broker):
-                rows[matches] = <int32_t>row
-                matches += 1
-    return matches
-
-
-def list_rows_in_directory(
-    const int32_t[::1] slot_start,     # IN   (n,)
-    const int16_t[::1] replica_count,  # IN   (n,)
-    const int32_t[::1] directory,      # IN   (s,)
-    int32_t target,                    # IN   directory index
-    int32_t[::1] rows,                 # OUT  (n,)
-):
-    """List the rows with a replica in a directory; return how many."""
-    cdef Py_ssize_t row, matches = 0
-    with nogil:
-        for row in range(slot_start.shape[0]):
-            if in_list(directory, slot_start[row], slot_start[row] + replica_count[row], target):
-                rows[matches] = <int32_t>row
-                matches += 1
     return matches

@@ -119,17 +119,19 @@ cdef inline void prefetch_replicas_and_flags(
         KFRAME_PREFETCH(&replica_flags[slots.last])
 
 
-cdef inline void prefetch_replicas_and_directories(
-    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const broker_t[::1] replica, const int32_t[::1] directory,
+ctypedef fused slot_value_t:
+    int16_t
+    int32_t
+
+
+cdef inline void prefetch_list(
+    const int32_t[::1] starts, const int32_t[::1] offsets, Py_ssize_t i, const slot_value_t[::1] values,
 ) noexcept nogil:
-    """Prefetch the replicas and directories of the row PREFETCH_ROWS ahead."""
-    cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica.shape[0])
-    if slots.first >= 0:
-        KFRAME_PREFETCH(&replica[slots.first])
-        KFRAME_PREFETCH(&replica[slots.last])
-        KFRAME_PREFETCH(&directory[slots.first])
-        KFRAME_PREFETCH(&directory[slots.last])
+    """Prefetch both ends of the list PREFETCH_ROWS ahead: it begins at ``starts``, its length is that in ``offsets``."""
+    cdef Py_ssize_t ahead = i + PREFETCH_ROWS
+    if ahead < starts.shape[0] and offsets[ahead] < offsets[ahead + 1]:
+        KFRAME_PREFETCH(&values[starts[ahead]])
+        KFRAME_PREFETCH(&values[starts[ahead] + offsets[ahead + 1] - offsets[ahead] - 1])
 
 
 cdef inline void prefetch_flags(

@@ -20,11 +20,55 @@ cdef enum:
     PREFETCH_BYTES = 8192
 
 
+cdef extern from *:
+    """
+    /* Moves the lowest bit of each of eight bytes to a bit of its own in the highest byte. */
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    #define KFRAME_GATHER_BITS 0x8040201008040201ULL
+    #else
+    #define KFRAME_GATHER_BITS 0x0102040810204080ULL
+    #endif
+
+    static CYTHON_INLINE int kframe_lowest_bit(uint64_t bits) {
+    #if defined(__GNUC__) || defined(__clang__)
+        return __builtin_ctzll(bits);
+    #else
+        int position = 0;
+        while (!(bits >> position & 1)) position++;
+        return position;
+    #endif
+    }
+    """
+    const uint64_t KFRAME_GATHER_BITS
+    int lowest_bit "kframe_lowest_bit"(uint64_t bits) noexcept nogil
+
+
+cdef inline uint64_t equal_slots(const broker_t *values, broker_t broker) noexcept nogil:
+    """A bit for each of BLOCK values, the lowest for the first: 1 where it is the broker."""
+    cdef uint8_t[BLOCK] hit
+    cdef uint64_t eight, equal = 0
+    cdef int k
+    for k in range(BLOCK):
+        hit[k] = values[k] == broker
+    for k in range(BLOCK // WORD):
+        memcpy(&eight, &hit[k * WORD], WORD)
+        equal |= (eight * KFRAME_GATHER_BITS >> 56) << k * WORD
+    return equal
+
+
 cdef inline bint contains(
     const broker_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t value,
 ) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(start, start + count):
+        if values[k] == value:
+            return True
+    return False
+
+
+cdef inline bint in_list(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t value) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(start, end):
         if values[k] == value:
             return True
     return False

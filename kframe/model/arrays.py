@@ -67,11 +67,11 @@ class Ragged:
 
     def any(self, hit: Bool) -> Bool:
         """Whether a mask over ``values`` selects any value of each list."""
-        return self.count(hit) > 0
+        return self.count(hit) > 0 if hit.any() else np.zeros(len(self), np.bool_)
 
     def keep(self, mask: Bool) -> Ragged:
         """The lists with only the values that a mask over ``values`` selects."""
-        return Ragged(offsets_of(mask)[self.offsets], self.values[mask])
+        return self if mask.all() else Ragged(offsets_of(mask)[self.offsets], self.values[mask])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

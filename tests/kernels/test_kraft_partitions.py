@@ -56,9 +56,8 @@ def fixtures(draw: st.DrawFn) -> Fixture:
         "kinds": np.array(draw(st.lists(st.sampled_from(KraftElection), min_size=k, max_size=k)), np.uint8),
         "leader": metadata.partitions.leader[rows].astype(np.int32),
         "last_known_leader": np.array(draw(st.lists(brokers_or_none, min_size=k, max_size=k)), np.int32),
-        "broker": draw(st.integers(0, BROKERS - 1)),
         "rule": draw(st.sampled_from(CompletionRule)),
-        "target": draw(st.integers(0, len(metadata.directories))),
+        "starts": metadata.partitions.slot_start[rows],
     }
     stored = metadata.partitions.lists("replica", rows)
     arguments["stored_offsets"], arguments["stored"] = stored.offsets, stored.values
@@ -79,18 +78,13 @@ def _k(fixture: Fixture) -> int:
     return fixture.count("rows")
 
 
-def _isr_members(fixture: Fixture) -> int:
-    return int(fixture.metadata.partitions.isr_count[fixture.arguments["rows"]].sum())
-
-
 def _elr_room(fixture: Fixture) -> int:
     p, rows = fixture.metadata.partitions, fixture.arguments["rows"]
     return int(p.elr_count[rows].sum() + p.isr_count[rows].sum())
 
 
-#: OUT arrays by kernel with their sizes, and inputs that are columns of the same name as an argument.
+#: OUT arrays by kernel with their sizes, and inputs that differ from the argument of their name.
 OUT: Final[Mapping[str, Mapping[str, Callable[[Fixture], int]]]] = {
-    "copy_lists": {"copied_offsets": lambda fixture: _k(fixture) + 1, "copied": _isr_members},
     "mark_completed_reassignments": {
         "completed": _k,
         "keeps_replica": lambda fixture: fixture.count("replicas"),
@@ -101,13 +95,13 @@ OUT: Final[Mapping[str, Mapping[str, Callable[[Fixture], int]]]] = {
     "choose_kraft_leaders": {"new_leader": _k, "unclean": _k},
     "mark_list_changes": {"differs": _k},
     "mark_missing_members": {"missing": _k},
-    "list_rows_with_broker": {"rows": lambda fixture: ROWS},
-    "list_rows_in_directory": {"rows": lambda fixture: ROWS},
 }
-COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "copy_lists": {"count": "isr_count", "values": "isr"},
-    "update_elrs": {"isr": "isr"},
-    "list_rows_with_broker": {"count": "isr_count", "values": "isr"},
+INPUTS: Final[Mapping[str, Mapping[str, Callable[[Fixture], Any]]]] = {
+    "mark_acceptable_replicas": {
+        "offsets": lambda fixture: fixture.arguments["stored_offsets"],
+        "replicas": lambda fixture: fixture.arguments["stored"],
+    },
+    "update_elrs": {"isr": lambda fixture: fixture.metadata.partitions.isr},
 }
 BYTES: Final = {"completed", "keeps_replica", "keeps_member", "acceptable", "unclean", "differs", "missing"}
 
@@ -116,9 +110,8 @@ BYTES: Final = {"completed", "keeps_replica", "keeps_member", "acceptable", "unc
 def test_kernels_equal_references_and_write_only_out_arrays(fixture: Fixture) -> None:
     for name, sizes in OUT.items():
 
-        def value(parameter: str, columns: Mapping[str, str] = COLUMNS.get(name, {})) -> Any:
-            column = columns.get(parameter)
-            return getattr(fixture.metadata.partitions, column) if column else fixture.value(parameter)
+        def value(parameter: str, inputs: Mapping[str, Callable[[Fixture], Any]] = INPUTS.get(name, {})) -> Any:
+            return inputs[parameter](fixture) if parameter in inputs else fixture.value(parameter)
 
         check_kernel(name, value, {parameter: size(fixture) for parameter, size in sizes.items()}, BYTES)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 from kframe.model.arrays import Int16, Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST, MIGRATING, UNASSIGNED
@@ -13,9 +11,6 @@ from verification.reference.columns import slots_of, values_at
 
 __all__ = [
     "choose_kraft_leaders",
-    "copy_lists",
-    "list_rows_in_directory",
-    "list_rows_with_broker",
     "mark_acceptable_replicas",
     "mark_completed_reassignments",
     "mark_list_changes",
@@ -27,16 +22,6 @@ __all__ = [
 def _list(offsets: Int32, values: Int32, index: int) -> list[int]:
     lists: list[int] = values[offsets[index] : offsets[index + 1]].tolist()
     return lists
-
-
-def copy_lists(
-    rows: Int32, slot_start: Int32, count: Int16, values: Int16, copied_offsets: Int32, copied: Int32
-) -> int:
-    """The lists, row by row."""
-    lists = [values_at(values, slots_of(row, slot_start, count)) for row in rows.tolist()]
-    copied_offsets[:] = [0, *accumulate(map(len, lists))]
-    copied[:] = [value for values_of_row in lists for value in values_of_row]
-    return len(copied)
 
 
 def mark_completed_reassignments(
@@ -104,10 +89,9 @@ def update_elrs(
 
 
 def mark_acceptable_replicas(
-    rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int16,
+    starts: Int32,
+    offsets: Int32,
+    replicas: Int32,
     directory: Int32,
     active: UInt8,
     directory_brokers: Int16,
@@ -115,13 +99,13 @@ def mark_acceptable_replicas(
     acceptable: UInt8,
 ) -> int:
     """A replica is acceptable on an active broker, in a directory that is online."""
-    slots = [slot for row in rows.tolist() for slot in slots_of(row, slot_start, replica_count)]
-    for i, slot in enumerate(slots):
-        broker, index = int(replica[slot]), int(directory[slot])
-        online = index in (MIGRATING, UNASSIGNED)
-        online = online or (index != LOST and bool(directory_brokers[index] == broker or lists_no_directory[broker]))
-        acceptable[i] = bool(active[broker]) and online
-    return int(acceptable[: len(slots)].sum())
+    for i, start in enumerate(starts.tolist()):
+        for k, broker in enumerate(_list(offsets, replicas, i)):
+            index = int(directory[start + k])
+            online = index in (MIGRATING, UNASSIGNED)
+            listed = index != LOST and bool(directory_brokers[index] == broker or lists_no_directory[broker])
+            acceptable[offsets[i] + k] = bool(active[broker]) and (online or listed)
+    return int(acceptable[: len(replicas)].sum())
 
 
 def choose_kraft_leaders(
@@ -175,19 +159,3 @@ def mark_missing_members(
     for i in range(len(missing)):
         missing[i] = not set(_list(offsets, values, i)) <= set(_list(other_offsets, other_values, i))
     return int(missing.sum())
-
-
-def list_rows_with_broker(slot_start: Int32, count: Int16, values: Int16, broker: int, rows: Int32) -> int:
-    """Rows whose list contains the broker."""
-    matches = [row for row in range(len(slot_start)) if broker in values_at(values, slots_of(row, slot_start, count))]
-    rows[: len(matches)] = matches
-    return len(matches)
-
-
-def list_rows_in_directory(slot_start: Int32, replica_count: Int16, directory: Int32, target: int, rows: Int32) -> int:
-    """Rows with a replica in the directory."""
-    matches = [
-        row for row in range(len(slot_start)) if target in directory[slots_of(row, slot_start, replica_count)].tolist()
-    ]
-    rows[: len(matches)] = matches
-    return len(matches)

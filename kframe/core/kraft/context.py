@@ -135,7 +135,10 @@ class KraftContext:
         """(k,) 1 where ``unclean.leader.election.enable`` holds."""
         value = self._node_config(UNCLEAN_ELECTION)
         fallback = self.settings.unclean_leader_election_enable if value is None else parse_unclean(value)
-        configured = self.metadata.topics.unclean[self.metadata.partitions.topic[rows]]
+        by_topic = self.metadata.topics.unclean
+        if bool((by_topic == UNSET).all()):  # most clusters: the topics of the rows need not be read
+            return np.full(len(rows), fallback, np.uint8)
+        configured = by_topic[self.metadata.partitions.topic[rows]]
         return np.where(configured == UNSET, fallback, configured == 1).astype(np.uint8)
 
     def _node_config(self, key: str) -> str | None:

@@ -185,6 +185,8 @@ class KraftPartitions(SlotColumns):
             for name, (mask, ragged) in changes.items()
             if mask.any()
         }
+        if not merged:
+            return
         if not {"replica", "directory"}.isdisjoint(merged):
             for name in {"replica", "directory"} - merged.keys():
                 merged[name] = self.lists(name, rows)

@@ -51,8 +51,9 @@ class PartitionChangeBatch:
     @property
     def changed(self) -> Bool:
         """(k,) whether the row has a record."""
-        names = ("leader", "isr", "elr", "last_known_elr", "replicas", "directories", "adding", "removing", "recovery")
-        changed: Bool = np.logical_or.reduce([getattr(self, f"writes_{name}") for name in names])
+        changed: Bool = self.writes_leader | self.writes_recovery
+        for name in RECORD_LISTS:
+            changed |= getattr(self, f"writes_{name}")
         return changed
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.replication.stored_partitions import StoredPartitions
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import ReleaseRule
@@ -36,25 +37,25 @@ def elect_inactive(
 
 def last_known_elrs(
     context: KraftContext,
-    stored_leader: Int32,
+    stored: StoredPartitions,
     leader: Int32,
     writes_leader: Bool,
     empties_isr: Bool,
-    stored: Ragged,
 ) -> tuple[Ragged, Bool]:
     """The last leader of each partition that becomes leaderless, empty where it has a leader again; (k,) its changes.
 
     Releases without LAST_KNOWN_WITH_LEADER store it when the ISR becomes empty, and remove it while a leader stays.
     """
-    leaderless, has_stored = leader == NO_LEADER, stored.counts > 0
+    leaderless, has_stored = leader == NO_LEADER, stored.last_known_elr.counts > 0
     begins = writes_leader & leaderless & ~has_stored
     ends = writes_leader & ~leaderless & has_stored
     if empties_isr.any() or has_stored.any() or begins.any():
-        is_stored = (stored.counts == 1) & (last_known_leaders(stored, enabled=True) == stored_leader)
+        is_single = stored.last_known_elr.counts == 1
+        is_stored = is_single & (last_known_leaders(stored.last_known_elr, enabled=True) == stored.leader)
         early_begins = empties_isr & ~is_stored
-        stays = (stored_leader != NO_LEADER) & ~(writes_leader & leaderless)
+        stays = (stored.leader != NO_LEADER) & ~(writes_leader & leaderless)
         early_ends = has_stored & ~early_begins & ((writes_leader & ~leaderless) | stays)
         differs = (begins != early_begins) | (ends != early_ends)
         if differs.any() and not context.follows(ReleaseRule.LAST_KNOWN_WITH_LEADER):
             begins, ends = early_begins, early_ends
-    return Ragged(offsets_of(begins.astype(np.int32)), stored_leader[begins]), begins | ends
+    return Ragged(offsets_of(begins.astype(np.int32)), stored.leader[begins]), begins | ends

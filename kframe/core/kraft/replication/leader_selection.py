@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from kframe import kernels
+from kframe.core.kraft.replication.stored_partitions import StoredPartitions
 from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.kraft.metadata import ClusterMetadata
 
@@ -21,7 +22,7 @@ class Candidates:
     """KraftElection of each row."""
     active: UInt8
     """(b,) 1 for brokers that may lead."""
-    stored: Ragged
+    stored: StoredPartitions
     replicas: Ragged
     isr: Ragged
     elr: Ragged
@@ -46,20 +47,21 @@ class BuiltinSelection:
 
 def choose_leaders(metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
     """(k,) leader of each row, or NO_LEADER, and (k,) 1 where the election is unclean."""
-    acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
-    return choose_from_acceptable(metadata, candidates, acceptable)
+    stored = candidates.stored
+    acceptable = acceptable_replicas(metadata, stored.starts, stored.replicas, candidates.active)
+    return choose_from_acceptable(candidates, acceptable)
 
 
-def choose_from_acceptable(metadata: ClusterMetadata, candidates: Candidates, acceptable: UInt8) -> tuple[Int32, UInt8]:
+def choose_from_acceptable(candidates: Candidates, acceptable: UInt8) -> tuple[Int32, UInt8]:
     """See ``choose_leaders``; ``acceptable`` marks the stored replicas that may lead, as ``acceptable_replicas``."""
-    partitions, rows = metadata.partitions, candidates.rows
-    leader, unclean = np.empty(len(rows), np.int32), np.empty(len(rows), np.uint8)
+    count = len(candidates.rows)
+    leader, unclean = np.empty(count, np.int32), np.empty(count, np.uint8)
     stored, replicas, isr, elr = candidates.stored, candidates.replicas, candidates.isr, candidates.elr
     kernels.choose_kraft_leaders(
         candidates.kinds,
-        partitions.leader[rows].astype(np.int32),
-        stored.offsets,
-        stored.values,
+        stored.leader,
+        stored.replicas.offsets,
+        stored.replicas.values,
         acceptable,
         replicas.offsets,
         replicas.values,
@@ -74,16 +76,14 @@ def choose_from_acceptable(metadata: ClusterMetadata, candidates: Candidates, ac
     return leader, unclean
 
 
-def acceptable_replicas(metadata: ClusterMetadata, rows: Int32, active: UInt8) -> UInt8:
-    """1 for each stored replica of ``rows``, one list after another, whose broker is active and directory online."""
-    p = metadata.partitions
-    acceptable = np.empty(int(p.replica_count[rows].sum()), np.uint8)
+def acceptable_replicas(metadata: ClusterMetadata, starts: Int32, replicas: Ragged, active: UInt8) -> UInt8:
+    """1 for each of the stored ``replicas`` whose broker is active and directory online. ``starts`` are their slots."""
+    acceptable = np.empty(len(replicas.values), np.uint8)
     kernels.mark_acceptable_replicas(
-        rows,
-        p.slot_start,
-        p.replica_count,
-        p.replica,
-        p.directory,
+        starts,
+        replicas.offsets,
+        replicas.values,
+        metadata.partitions.directory,
         active,
         metadata.directories.brokers,
         metadata.brokers.lists_no_directory,

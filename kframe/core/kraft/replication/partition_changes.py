@@ -12,7 +12,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.last_known_leaders import elect_inactive, last_known_elrs, last_known_leaders
 from kframe.core.kraft.replication.leader_selection import Candidates
-from kframe.core.kraft.replication.stored_lists import stored_isrs, stored_replicas
+from kframe.core.kraft.replication.stored_partitions import StoredPartitions, stored_partitions
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import RecoveryState
 from kframe.model.kraft.columns import KraftPartitions
@@ -61,36 +61,34 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     """Decide the changes of rows. The stored state does not change."""
     metadata, rows = context.metadata, targets.rows
     p, elr_enabled = metadata.partitions, metadata.elr_enabled and not targets.ignores_elr
-    stored = _stored_lists(p, targets)
-    stored_elr, stored_last_known = p.lists("elr", rows), p.lists("last_known_elr", rows)
-    stored_leader = p.leaders_of(rows)
-    target = _complete_reassignments(context, targets, stored)
-    elr = stored_elr
+    stored = stored_partitions(p, rows)
+    stored_directories = _stored_directories(p, targets, stored)
+    target = _complete_reassignments(context, _target_lists(targets, stored, stored_directories))
+    elr = stored.elr
     if elr_enabled:
         elr = _update_elrs(context, rows, target.isr, targets.unclean_broker)
         if context.settings.strict:
             elr = _common(_common(elr, stored.replicas), target.replicas)
     active = metadata.brokers.active if targets.active is None else targets.active
-    last_known_leader = last_known_leaders(stored_last_known, enabled=elr_enabled)
-    candidates = Candidates(
-        rows, targets.kinds, active, stored.replicas, target.replicas, target.isr, elr, last_known_leader
-    )
+    last_known_leader = last_known_leaders(stored.last_known_elr, enabled=elr_enabled)
+    candidates = Candidates(rows, targets.kinds, active, stored, target.replicas, target.isr, elr, last_known_leader)
     chosen = context.selection.choose(metadata, candidates)
     leader, unclean = elect_inactive(context, last_known_leader, target.isr, elr, chosen)
 
-    elected = leader != stored_leader
+    elected = leader != stored.leader
     is_unclean = elected & (unclean != 0)
-    is_eligible = elected & elr.any(elr.values == leader[elr.owners])
+    is_elected = elected[elr.owners] & (elr.values == leader[elr.owners])
+    is_eligible = elr.any(is_elected)
     isr = _with_single_member(target.isr, is_unclean | is_eligible, leader)
-    elr = elr.keep(~(is_eligible[elr.owners] & (elr.values == leader[elr.owners])))
+    elr = elr.keep(~is_elected)
     elr = elr.keep(~is_unclean[elr.owners]) if elr_enabled else Ragged.empty(len(rows))
     writes_isr = is_unclean | (_differs(isr, stored.isr) & ((isr.counts > 0) | elr_enabled))
     writes_leader = elected | _has_missing(stored.replicas, target.replicas)
     if context.level < MetadataLevel.NO_EPOCH_BUMP_ON_SHRINK:
         writes_leader |= writes_isr & _has_missing(stored.isr, isr)
-    leader = np.where(elected, leader, stored_leader)
+    leader = np.where(elected, leader, stored.leader)
     last_known_elr, writes_last_known = last_known_elrs(
-        context, stored_leader, leader, writes_leader, writes_isr & (isr.counts == 0) & elr_enabled, stored_last_known
+        context, stored, leader, writes_leader, writes_isr & (isr.counts == 0) & elr_enabled
     )
     stored_recovery = p.recovery[rows]
     recovery = stored_recovery if targets.recovery is None else targets.recovery
@@ -106,13 +104,13 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
         isr=isr,
         writes_isr=writes_isr,
         elr=elr,
-        writes_elr=_has_missing(elr, stored_elr) | _has_missing(stored_elr, elr),
+        writes_elr=_has_missing(elr, stored.elr) | _has_missing(stored.elr, elr),
         last_known_elr=last_known_elr,
         writes_last_known_elr=writes_last_known & elr_enabled,
         replicas=target.replicas,
         writes_replicas=_differs(target.replicas, stored.replicas) & has_replicas,
         directories=target.directories,
-        writes_directories=_differs(target.directories, stored.directories) & has_replicas & stores_directories,
+        writes_directories=_differs(target.directories, stored_directories) & has_replicas & stores_directories,
         adding=target.adding,
         writes_adding=_differs(target.adding, stored.adding),
         removing=target.removing,
@@ -122,28 +120,36 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     )
 
 
-def _stored_lists(p: KraftPartitions, targets: TargetReplicas) -> _Lists:
-    """The stored lists of the rows. Those of directories are empty if the event cannot change any."""
-    rows = targets.rows
-    isr, replicas = stored_isrs(p, rows), stored_replicas(p, rows)
-    adding, removing = p.lists("adding", rows), p.lists("removing", rows)
-    assignments = (targets.directories, targets.adding, targets.removing, adding, removing)
+def _stored_directories(p: KraftPartitions, targets: TargetReplicas, stored: StoredPartitions) -> Ragged:
+    """The stored directories of the rows, empty if the event cannot change any."""
+    assignments = (targets.directories, targets.adding, targets.removing, stored.adding, stored.removing)
     changeable = any(lists is not None and len(lists.values) for lists in assignments)
-    directories = p.lists("directory", rows) if changeable else Ragged.empty(len(rows))
-    return _Lists(isr, replicas, directories, adding, removing)
+    return p.lists("directory", targets.rows) if changeable else Ragged.empty(len(targets.rows))
 
 
-def _complete_reassignments(context: KraftContext, targets: TargetReplicas, stored: _Lists) -> _Lists:
-    """The target lists, without the removing replicas of complete reassignments."""
+def _target_lists(targets: TargetReplicas, stored: StoredPartitions, stored_directories: Ragged) -> _Lists:
+    """The target lists, before reassignments are completed."""
     isr = stored.isr if targets.isr is None else targets.isr
     if targets.leaving_broker != NO_BROKER:
-        isr = isr.keep(isr.values != targets.leaving_broker)
-    replicas = stored.replicas if targets.replicas is None else targets.replicas
-    directories = stored.directories if targets.directories is None else targets.directories
-    adding = stored.adding if targets.adding is None else targets.adding
-    removing = stored.removing if targets.removing is None else targets.removing
-    target = _Lists(isr, replicas, directories, adding, removing)
-    if not len(adding.values) and not len(removing.values):
+        isr = _without_broker(isr, targets.leaving_broker)
+    return _Lists(
+        isr,
+        stored.replicas if targets.replicas is None else targets.replicas,
+        stored_directories if targets.directories is None else targets.directories,
+        stored.adding if targets.adding is None else targets.adding,
+        stored.removing if targets.removing is None else targets.removing,
+    )
+
+
+def _without_broker(lists: Ragged, broker: int) -> Ragged:
+    offsets, values = np.empty_like(lists.offsets), np.empty_like(lists.values)
+    count = kernels.remove_from_lists(lists.offsets, lists.values, broker, offsets, values)
+    return Ragged(offsets, values[:count])
+
+
+def _complete_reassignments(context: KraftContext, target: _Lists) -> _Lists:
+    """The target lists, without the removing replicas of complete reassignments."""
+    if not len(target.adding.values) and not len(target.removing.values):
         return target
     completions = {rule: _completions(target, rule) for rule in CompletionRule}
     context.consulted |= {
@@ -155,11 +161,11 @@ def _complete_reassignments(context: KraftContext, targets: TargetReplicas, stor
     if not completed.any():
         return target
     return _Lists(
-        isr.keep(keeps_member != 0),
-        replicas.keep(keeps_replica != 0),
-        directories.keep(keeps_replica != 0),
-        adding.keep(completed[adding.owners] == 0),
-        removing.keep(completed[removing.owners] == 0),
+        target.isr.keep(keeps_member != 0),
+        target.replicas.keep(keeps_replica != 0),
+        target.directories.keep(keeps_replica != 0),
+        target.adding.keep(completed[target.adding.owners] == 0),
+        target.removing.keep(completed[target.removing.owners] == 0),
     )
 
 

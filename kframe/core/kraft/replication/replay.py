@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kframe import kernels
 from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
 from kframe.core.kraft.topics.replay import directory_indexes, topic_index
 from kframe.errors import InputError
@@ -54,18 +55,39 @@ def replay_change_batch(batch: PartitionChangeBatch) -> None:
     metadata, rows = batch.metadata, batch.rows
     partitions = metadata.partitions
     lists = {name: (getattr(batch, f"writes_{name}"), getattr(batch, name)) for name in RECORD_LISTS}
+    isrs = {"isr": lists.pop("isr")}
     lists["elr"] = batch.writes_elr, _sorted_by_id(batch.elr, metadata.brokers.ids)
     lists["replica"] = lists.pop("replicas")
     # Below metadata.version 17 no record has directories, but those of removed replicas are removed.
     lists["directory"] = batch.writes_directories | batch.writes_replicas, lists.pop("directories")[1]
     partitions.replace_many(rows, lists)
-    led = rows[batch.writes_leader]
-    partitions.leader[led] = batch.leader[batch.writes_leader]
-    partitions.leader_epoch[led] += 1
-    partitions.recovery[rows[batch.writes_recovery]] = batch.recovery[batch.writes_recovery]
-    partitions.partition_epoch[rows[batch.changed]] += 1
+    if _store_isrs(batch):
+        partitions.replace_many(rows, isrs)
+    kernels.store_changes(
+        rows,
+        batch.changed.view(np.uint8),
+        batch.writes_leader.view(np.uint8),
+        batch.leader,
+        batch.writes_recovery.view(np.uint8),
+        batch.recovery,
+        partitions.leader,
+        partitions.leader_epoch,
+        partitions.recovery,
+        partitions.partition_epoch,
+    )
+
+
+def _store_isrs(batch: PartitionChangeBatch) -> int:
+    """Store the ISRs that fit into the slots of their rows. Returns how many do not."""
+    p, isr = batch.metadata.partitions, batch.isr
+    writes = batch.writes_isr.view(np.uint8)
+    return kernels.store_isrs(
+        batch.rows, writes, isr.offsets, isr.values, p.slot_start, p.slot_capacity, p.isr_count, p.isr
+    )
 
 
 def _sorted_by_id(lists: Ragged, ids: Int32) -> Ragged:
     """The lists with their brokers ascending by id, as records have ELRs."""
+    if not len(lists.values):
+        return lists
     return Ragged(lists.offsets, lists.values[np.lexsort((ids[lists.values], lists.owners))])

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.replication.leader_selection import Candidates, acceptable_replicas, choose_leaders
-from kframe.core.kraft.replication.stored_lists import stored_replicas
 from kframe.core.selectors.leader_selection import BatchFault, FaultKind, find_faults, run_selector
 from kframe.kernels import _selectors
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8
@@ -41,7 +40,7 @@ class SelectorSelection:
     def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
         """See ``LeaderSelection``."""
         leader, unclean = choose_leaders(metadata, candidates)
-        stored = metadata.partitions.leaders_of(candidates.rows)
+        stored = candidates.stored.leader
         preferred = (candidates.kinds == KraftElection.PREFERRED) & (leader == _first(candidates.replicas))
         # Only the last-known leader may lead a partition whose configuration forbids unclean elections.
         open_choice = (leader != stored) & (leader != NO_LEADER)
@@ -79,8 +78,8 @@ def _batch(
     """The view of an election for a selector: copies of columns."""
     rows, p, brokers = candidates.rows[positions], metadata.partitions, metadata.brokers
     replicas, isr, elr = (lists.take(positions) for lists in (candidates.replicas, candidates.isr, candidates.elr))
-    stored, accepted = stored_replicas(p, rows), acceptable_replicas(metadata, rows, candidates.active) != 0
-    eligible = members(replicas, stored.keep(accepted))
+    stored, starts = candidates.stored.replicas.take(positions), candidates.stored.starts[positions]
+    eligible = members(replicas, stored.keep(acceptable_replicas(metadata, starts, stored, candidates.active) != 0))
     in_sync = members(replicas, isr) | (members(replicas, elr) & (isr.counts == 0)[replicas.owners])
     allowed: Bool = unclean[positions] != 0
     may_lead = eligible & (in_sync | allowed[replicas.owners])

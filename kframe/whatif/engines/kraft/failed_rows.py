@@ -142,10 +142,11 @@ class _LiveBrokerSelection:
 
     def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
         """See ``LeaderSelection``."""
-        acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
+        stored = candidates.stored
+        acceptable = acceptable_replicas(metadata, stored.starts, stored.replicas, candidates.active)
         failed = self.failing[candidates.rows, : self.failed]
-        acceptable[_in_brokers(candidates.stored, failed)] = 0
-        return choose_from_acceptable(metadata, candidates, acceptable)
+        acceptable[_in_brokers(stored.replicas, failed)] = 0
+        return choose_from_acceptable(candidates, acceptable)
 
 
 def _with_first_partitions(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[FailureCases, Int32]:
@@ -236,8 +237,8 @@ def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_bef
     p = metadata.partitions
     leader = p.leaders_of(rows)
     offline, minimum = leader == NO_LEADER, context.min_isr(rows)
-    active, acceptable = metadata.brokers.active, acceptable_replicas(metadata, rows, metadata.brokers.active)
-    replicas = p.lists("replica", rows)
+    active, replicas = metadata.brokers.active, p.lists("replica", rows)
+    acceptable = acceptable_replicas(metadata, p.slot_start[rows], replicas, active)
     failed = cases.failing if cases.directory is None else np.empty((len(cases), 0), np.int32)
     if cases.directory is None:
         acceptable[_in_brokers(replicas, failed)] = 0

@@ -61,5 +61,6 @@ def _needs_unclean_election(context: KraftContext, offline: Bool) -> Bool:
         members = p.lists(name, rows)
         clean |= members.any(active[members.values] != 0)
     replicas = p.lists("replica", rows)
-    needed[rows] = ~clean & replicas.any(acceptable_replicas(metadata, rows, active) != 0)
+    acceptable = acceptable_replicas(metadata, p.slot_start[rows], replicas, active)
+    needed[rows] = ~clean & replicas.any(acceptable != 0)
     return needed

@@ -104,7 +104,8 @@ def _compare(context: KraftContext, rows: Int32, first: Int32, lists: Ragged, re
     regular = (lists.counts <= width) & ~lists.any(repeated(lists)) & (first[p.topic[rows]] == NO_ROW)
     regular &= (p.adding_count[rows] == 0) & (p.removing_count[rows] == 0) & (p.last_known_elr_count[rows] <= 1)
     leader, active = p.leaders_of(rows), context.metadata.brokers.active
-    acceptable = Ragged(lists.offsets, acceptable_replicas(context.metadata, rows, active).astype(np.int32))
+    marks = acceptable_replicas(context.metadata, p.slot_start[rows], lists, active)
+    acceptable = Ragged(lists.offsets, marks.astype(np.int32))
     code = _mask(_padded(acceptable, width) > 0) << width | _mask((replicas != NO_BROKER) & (active[replicas] != 0))
     # A list of brokers without repetition is known by a bit for each replica: its order decides nothing.
     for members in (p.lists(name, rows) for name in ("isr", "elr", "last_known_elr")):
