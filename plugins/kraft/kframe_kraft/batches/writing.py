@@ -44,7 +44,7 @@ def encode_values(values: UInt8, value_start: Int64, position: BatchPosition) ->
     count = len(value_start) - 1
     out = np.empty(len(values) + 20 * count, np.uint8)
     size = join_records(values, value_start, np.empty(count + 1, np.int64), out)
-    return _batch(out[:size].tobytes(), count, position, 0)
+    return _batch(out[:size].data, count, position, 0)
 
 
 def encode_control_batch(records: Sequence[control.ControlRecord], position: BatchPosition) -> bytes:
@@ -63,7 +63,7 @@ def encode_control_batch(records: Sequence[control.ControlRecord], position: Bat
     return _batch(bytes(payload), len(records), position, CONTROL)
 
 
-def _batch(payload: bytes, count: int, position: BatchPosition, attributes: int) -> bytes:
+def _batch(payload: bytes | memoryview, count: int, position: BatchPosition, attributes: int) -> bytes:
     if not count:
         raise BatchError("batch", "no records", "at least one")
     size = HEADER_BYTES + len(payload)
@@ -84,4 +84,4 @@ def _batch(payload: bytes, count: int, position: BatchPosition, attributes: int)
         count,
     )
     crc = crc32c(payload, crc32c(pack_checked(header)))
-    return pack_header(replace(header, crc=crc)) + payload
+    return b"".join((pack_header(replace(header, crc=crc)), payload))

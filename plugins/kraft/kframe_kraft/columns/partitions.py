@@ -189,8 +189,12 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     list_count = np.empty((_DIRECTORIES + 1, count), np.int32)
     first = 0
     for number, (name, part) in enumerate(zip(ID_LISTS, parts, strict=True)):
-        list_start[number] = first + part.offsets[:-1]
-        list_count[number] = np.where(columns.ids[name].present, part.counts, -1)
+        present = columns.ids[name].present
+        if present.any():
+            list_start[number] = first + part.offsets[:-1]
+            list_count[number] = np.where(present, part.counts, -1)
+        else:
+            list_count[number] = -1
         first += len(part.values)
     directories = columns.directories
     list_start[_DIRECTORIES] = directories.offsets[:-1]
@@ -205,7 +209,7 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
         size = write_partitions(*key, columns.leader_epoch, columns.partition_epoch, *lists, value_start, out)
     if size < 0:
         raise RecordError("partition columns", "lists outside their arrays", "offsets within the values")
-    return out[:size].copy(), value_start
+    return out[:size], value_start
 
 
 def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:

@@ -79,12 +79,17 @@ def encode_decision(decided: ControllerResult[object], position: BatchPosition) 
     """
     offset = position.base_offset
     for parts in _batches(_records(decided.parts)):
-        values = np.concatenate([part for part, _ in parts])
-        lengths = [np.diff(value_start) for _, value_start in parts]
-        value_start: Int64 = np.zeros(sum(map(len, lengths)) + 1, np.int64)
-        np.cumsum(np.concatenate(lengths), out=value_start[1:])
+        values, value_start = parts[0] if len(parts) == 1 else _joined(parts)
         yield encode_values(values, value_start, BatchPosition(offset, position.leader_epoch, position.timestamp))
         offset += len(value_start) - 1
+
+
+def _joined(parts: Sequence[tuple[UInt8, Int64]]) -> tuple[UInt8, Int64]:
+    """The values of all parts, and where each begins, with the end of the last."""
+    lengths = np.concatenate([np.diff(value_start) for _, value_start in parts])
+    value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=value_start[1:])
+    return np.concatenate([values for values, _ in parts]), value_start
 
 
 def _records(parts: Sequence[DecisionPart]) -> list[_Records]:
@@ -145,8 +150,8 @@ def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
     leader = np.where(batch.writes_leader, broker_ids[batch.leader], np.int32(records.NO_LEADER_CHANGE))
     recovery = np.where(batch.writes_recovery, batch.recovery.astype(np.int8), np.int8(records.NO_RECOVERY_CHANGE))
     return PartitionColumns(
-        partitions.partition[rows],
-        metadata.topics.id_bytes[partitions.topic[rows]],
+        partitions.partition.take(rows),
+        metadata.topics.id_bytes.take(partitions.topic.take(rows), axis=0),
         leader[changed].astype(np.int32),
         recovery[changed],
         None,
@@ -159,7 +164,7 @@ def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
 def _id_list(batch: PartitionChangeBatch, name: str, changed: Bool, broker_ids: Int32) -> IdLists:
     lists, present = _written(batch, name, changed)
     values = broker_ids[lists.values]
-    if name == "elr":  # the log has it in ascending order of broker ids
+    if name == "elr" and len(values):  # the log has it in ascending order of broker ids
         values = values[np.lexsort((values, lists.owners))]
     return IdLists(Ragged(lists.offsets, values), present)
 
