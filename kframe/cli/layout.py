@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 #: Most characters of a line that is not wide.
 LINE_WIDTH: Final = 100
@@ -16,8 +15,7 @@ _TEXT_WIDTH: Final = 40
 _TEXT_WIDTH_MIN: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumn:
+class TableColumn(NamedTuple):
     """A column of a table: the title, and the texts and kinds of its cells."""
 
     name: str

@@ -6,15 +6,12 @@ written one by one, so a million of them need no memory.
 
 from __future__ import annotations
 
-import csv
 import io
 import itertools
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, Union
 
 import click
 
@@ -51,8 +48,7 @@ _TITLES: Final = {"max_mean_ratio": "MAX/MEAN"}
 _YAML_WIDTH: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTable:
+class OutputTable(NamedTuple):
     """Rows to print. ``columns`` are fields of the rows in order; those in ``wide`` are only in wide tables and data.
 
     Values are None, bool, int, float, str, or lists and mappings of these. A row that is None says that no further row
@@ -153,7 +149,7 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
             _emit_csv(table.columns, rows)
         case "jsonl":
             for row in rows:
-                click.echo(json.dumps({"schema": table.schema, **row}))
+                click.echo(_json({"schema": table.schema, **row}))
         case "json":
             _emit_json(table.schema, rows)
         case "yaml":
@@ -164,7 +160,7 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
 
         fields = msgspec.to_builtins(fields)
     if output == "json":
-        click.echo("".join(f', "{name}": {json.dumps(value)}' for name, value in fields.items()) + "}")
+        click.echo("".join(f', "{name}": {_json(value)}' for name, value in fields.items()) + "}")
     elif output == "yaml" and fields:
         click.echo(_yaml(fields, flow=None), nl=False)
 
@@ -195,9 +191,9 @@ def emit_record(schema: str, record: Record, output: str, wide: Collection[str] 
         case "csv":
             _emit_csv(list(fields), [fields])
         case "jsonl":
-            click.echo(json.dumps({"schema": schema, **fields}))
+            click.echo(_json({"schema": schema, **fields}))
         case "json":
-            click.echo(json.dumps({"schema": schema, **fields}, indent=2))
+            click.echo(_json({"schema": schema, **fields}, indent=2))
         case "yaml":
             click.echo(_yaml({"schema": schema, **fields}, flow=False), nl=False)
 
@@ -215,9 +211,9 @@ def emit_data(schema: str, document: Record, columns: Sequence[str], rows: Itera
 def emit_json(document: Fields, name: str, rows: Iterable[Record]) -> None:
     """Print a document as JSON. Its last field ``name`` has the rows, one per line, written as they are computed."""
     fields = {key: value for key, value in document.items() if key != name}
-    click.echo(json.dumps(fields, indent=2).removesuffix("\n}") + f',\n  "{name}": [', nl=False)
+    click.echo(_json(fields, indent=2).removesuffix("\n}") + f',\n  "{name}": [', nl=False)
     for separator, row in _separated(map(plain, rows)):
-        click.echo(f"{separator}\n    {json.dumps(row)}", nl=False)
+        click.echo(f"{separator}\n    {_json(row)}", nl=False)
     click.echo("\n  ]\n}")
 
 
@@ -348,6 +344,8 @@ def _emit_fields(record: Fields, limit: int | None) -> None:
 
 
 def _emit_csv(columns: Sequence[str], rows: Iterable[Fields]) -> None:
+    import csv
+
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     for row in itertools.chain([columns], ([csv_cell(row[name]) for name in columns] for row in rows)):
@@ -359,9 +357,9 @@ def _emit_csv(columns: Sequence[str], rows: Iterable[Fields]) -> None:
 
 def _emit_json(schema: str, rows: Iterable[Fields]) -> None:
     """A document without its end, one row per line."""
-    click.echo(f'{{"schema": {json.dumps(schema)}, "rows": [', nl=False)
+    click.echo(f'{{"schema": {_json(schema)}, "rows": [', nl=False)
     for separator, row in _separated(rows):
-        click.echo(f"{separator}\n  {json.dumps(row)}", nl=False)
+        click.echo(f"{separator}\n  {_json(row)}", nl=False)
     click.echo("\n]", nl=False)
 
 
@@ -382,11 +380,19 @@ def _emit_yaml(schema: str, rows: Iterator[Fields]) -> None:
 
 def _yaml(value: Any, flow: bool | None) -> str:
     """``flow`` None sets lists of plain values on one line, False none."""
+    import json
+
     import yaml
 
     plain = json.loads(json.dumps(value))
     text: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=flow, width=_YAML_WIDTH)
     return text
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    import json  # Neither tables nor help need it.
+
+    return json.dumps(value, indent=indent)
 
 
 def _is_number(value: Any) -> bool:
