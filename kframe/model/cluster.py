@@ -169,6 +169,7 @@ class ClusterState:
 
     def _empty(self, rows: Int32) -> None:
         p = self.partitions
+        p.own("topic", "replica_count")
         p.replica_state[_slot_range(p, rows)] = ReplicaState.NON_EXISTENT
         block = block_of(rows)
         p.topic[block] = p.leader[block] = p.partition_epoch[block] = -1

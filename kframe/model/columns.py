@@ -75,6 +75,8 @@ class SlotColumns:
     """
 
     table: ClassVar[tuple[Column, ...]]
+    shared: ClassVar[frozenset[str]] = frozenset()
+    """Columns that few changes write. A table and its copies share them, read-only, until one of these changes."""
     leader: Int16
     replica_count: Int16
     replica: Int16
@@ -105,10 +107,23 @@ class SlotColumns:
     def copy(self) -> Self:
         """An independent copy without spare capacity."""
         copy = type(self)()
-        copy._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in self.table}
+        for column in self.table:
+            values = self._buffers[column.name][: self._size(column)]
+            if column.name in self.shared:
+                values.flags.writeable = False
+                self._buffers[column.name] = values
+            copy._buffers[column.name] = values if column.name in self.shared else values.copy()
+        self._assign_views()
         copy._rows, copy._slots = self._rows, self._slots
         copy._assign_views()
         return copy
+
+    def own(self, *names: str) -> None:
+        """Prepare columns for a change: replace those that another table shares by copies."""
+        for name in names:
+            if not self._buffers[name].flags.writeable:
+                self._buffers[name] = self._buffers[name].copy()
+                setattr(self, name, self._buffers[name])
 
     def reserve(self, rows: int, slots: int) -> None:
         """Allocate buffers for this many further rows and slots, so that they are not copy as they grow."""
@@ -160,6 +175,7 @@ class SlotColumns:
             source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
             for values in slots:
                 values[target] = values[source]
+        self.own("slot_start", "slot_capacity")
         self.slot_start[rows] = starts
         self.slot_capacity[rows] = capacity
         self.relocations += 1
@@ -176,6 +192,8 @@ class SlotColumns:
         self._slots += slots
         for column in self.table:
             used, size = (first_row, self._rows) if column.per == "row" else (first_slot, self._slots)
+            if used == size:
+                continue
             buffer = self._buffers[column.name]
             if size > len(buffer):
                 grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
@@ -213,6 +231,7 @@ class Partitions(SlotColumns):
     replica_flags: UInt8
 
     table = COLUMNS
+    shared = frozenset({"topic", "partition", "slot_start", "slot_capacity", "replica_count", "replica"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,7 +268,10 @@ class Partitions(SlotColumns):
             raise ShapeError(f"a row of {int(capacity.max())} replicas; the maximum is {REPLICAS_MAX}")
         first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
-        follows = not (count and first_row) or int(topic[0]) > int(self.topic[first_row - 1])
+        if not count:
+            return rows
+        self.own("replica")  # Rows without replicas need no new slots.
+        follows = not first_row or int(topic[0]) > int(self.topic[first_row - 1])
         if not follows or bool(np.any(topic[1:] < topic[:-1])):
             self.in_topic_order = False
         fixed = {

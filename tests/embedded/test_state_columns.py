@@ -104,6 +104,7 @@ def test_row_of_a_dropped_topic_is_missing() -> None:
     controller = cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, registered=[1])
     columns = StateColumns(controller)
     change = change_of(controller, {"t-0": StateSpec(1, (1,), 1, 0), "u-0": StateSpec(1, (1,), 1, 0)}, 1)
+    controller.partitions.own("topic")
     controller.partitions.topic[0] = -1
     assert columns.write(controller, change).codes.tolist() == [WriteCode.MISSING, WriteCode.OK]
     assert columns.read(controller, change.rows).exists.tolist() == [False, True]

@@ -189,6 +189,7 @@ def test_copy_is_equal_and_independent(cluster: ClusterState) -> None:
     copied = cluster.copy()
     assert described(copied) == before
     copied.partitions.leader[:] = 0
+    copied.partitions.own("replica")
     copied.partitions.replica[:] = 0
     copied.brokers.registered[:] = 0
     copied.topics.deleting[:] = 0

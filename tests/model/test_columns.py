@@ -219,6 +219,32 @@ def test_relocated_row_keeps_contents() -> None:
     assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
 
 
+def _values(p: Partitions) -> dict[str, list[int]]:
+    return {column.name: getattr(p, column.name).tolist() for column in COLUMNS}
+
+
+def test_copies_share_columns_until_one_of_them_changes() -> None:
+    p = two_rows()
+    before, copy = _values(p), p.copy()
+    assert {name for name in before if np.shares_memory(getattr(p, name), getattr(copy, name))} == Partitions.shared
+    with pytest.raises(ValueError, match="read-only"):
+        copy.topic[0] = 7
+    copy.own(*Partitions.shared)
+    for name in Partitions.shared:
+        getattr(copy, name)[:] = 7
+    assert _values(p) == before
+
+
+def test_growth_and_relocation_leave_copies_as_they_are() -> None:
+    p = two_rows()
+    before, copy = _values(p), p.copy()
+    p.append(int32_array(), int32_array(), Ragged.empty(0))
+    p.append(int32_array(5), int32_array(0), Ragged.empty(1))
+    p.ensure_capacity(int32_array(1, 0), int32_array(4, 3))
+    assert _values(copy) == before
+    assert len(p) == len(copy) + 1
+
+
 def test_partition_at_rf_3_takes_at_most_100_bytes() -> None:
     """Topics of 100 partitions on 100 brokers, including names, ids and broker columns."""
     cluster, topics, partitions = ClusterState(), 50, 100

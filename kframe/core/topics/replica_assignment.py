@@ -66,6 +66,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     lists = assignments.replicas
     before = values_at(partitions.replica_count, rows).astype(np.int32)
     partitions.ensure_capacity(rows, lists.counts + before)
+    partitions.own("replica_count", "replica")
     longest, removed = int(before.max(initial=0)), np.empty(len(rows), np.int32)
     kernels.assign_replicas(
         rows,
