@@ -68,18 +68,22 @@ class SnapshotReading:
     def complete(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot in the stated mode, with the racks of the map and the instances of kframe. Raises InputError if
         it contradicts them."""
-        from kframe.snapshot.rack_map import with_racks
-
         if self.mode is not None:
             snapshot = snapshot.with_mode(self.mode)
         snapshot = snapshot.with_controllers(self.controllers)
-        return snapshot if self.rack_map is None else with_racks(snapshot, self.racks(), str(self.rack_map))
+        if self.rack_map is None:
+            return snapshot
+        from kframe.snapshot.rack_map import with_racks
+
+        return with_racks(snapshot, self.racks(), str(self.rack_map))
 
     def racks(self) -> dict[int, str]:
         """The racks of the map by broker id; also those of brokers that no snapshot has yet."""
+        if self.rack_map is None:
+            return {}
         from kframe.snapshot.rack_map import read_rack_map
 
-        return {} if self.rack_map is None else read_rack_map(self.rack_map)
+        return read_rack_map(self.rack_map)
 
 
 def controllers_option(metavar: str) -> Callable[[Any], Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -83,6 +82,8 @@ def _protocol(where: str, value: object) -> InterBrokerProtocol:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """A hint that names the known key closest to an unknown key."""
+    import difflib  # Only a wrong name needs it.
+
     matches = difflib.get_close_matches(name, known, n=1)
     return f"{matches[0]!r} perhaps" if matches else "one of " + ", ".join(sorted(known))
 

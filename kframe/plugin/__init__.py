@@ -36,6 +36,7 @@ from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.model.texts import counted, duration_text
+from kframe.ports.observer import Observer
 from kframe.ports.quorum_controller import CommitObserver, CommittedDecision
 from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
@@ -50,7 +51,6 @@ from kframe.registry.specs import (
     CostTermSpec,
     DocumentSpec,
     GoalSpec,
-    Observer,
     ObserverSpec,
     Option,
     SelectorSpec,

@@ -17,6 +17,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.ports.administration import Administration
 from kframe.ports.live_cluster import LiveCluster
+from kframe.ports.observer import Observer
 from kframe.ports.quorum_controller import CommitObserver, QuorumController
 from kframe.ports.server import Server
 from kframe.ports.store import Store
@@ -184,7 +185,7 @@ class Registry:
         administration: Administration = spec.make(url, dict(config or {}))
         return administration
 
-    def observer(self, name: str) -> specs.Observer | CommitObserver:
+    def observer(self, name: str) -> Observer | CommitObserver:
         """Make the observer called ``name``; raises PluginError if there is none."""
         return self._find(self.observers, name, "observer").factory()
 

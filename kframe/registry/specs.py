@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from kframe.errors import ConfigError, PluginError
-from kframe.model.effects import Effect
-from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
+from kframe.ports.observer import Observer
 from kframe.ports.quorum_controller import CommitObserver
 
 #: Names of plugins, selectors and observers.
@@ -175,14 +174,6 @@ class ServerSpec(PortSpec):
 
 class ControllerSpec(PortSpec):
     """A QuorumController (``kframe.ports.quorum_controller``). ``config`` has Kafka's keys of the node."""
-
-
-@runtime_checkable
-class Observer(Protocol):
-    """Receives every step of a ZooKeeper controller. It changes nothing. Its exceptions are logged."""
-
-    def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
-        """The controller has handled ``cause``. ``effects`` are to be performed in this order."""
 
 
 @dataclass(frozen=True, slots=True)

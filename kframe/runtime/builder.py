@@ -9,11 +9,11 @@ from kframe.core import controller as core
 from kframe.core.selectors.leader_selection import Selection
 from kframe.model.config import ControllerConfig
 from kframe.ports.clock import Clock
+from kframe.ports.observer import Observer
 from kframe.ports.server import Server
 from kframe.ports.store import Store
 from kframe.ports.transport import StoreReader, Transport
 from kframe.registry.registry import Registry, build_registry
-from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.controller import Controller
 from kframe.runtime.loop import ControllerLoop

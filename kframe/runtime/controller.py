@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+# ``numpy.unique`` imports it at its first call, which would be in the middle of a failover.
+import numpy.ma
+
 from kframe.core.operations.features import FeaturesResponse
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.model import events

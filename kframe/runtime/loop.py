@@ -12,19 +12,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-# ``numpy.unique`` imports it at its first call, which would be in the middle of a failover.
-import numpy.ma  # noqa: F401
-
 from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model import events
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, Event, Reelect, ResignRequested, SessionExpired
 from kframe.ports.clock import Clock
+from kframe.ports.observer import Observer
 from kframe.ports.store import Store
 from kframe.ports.store_requests import Claim, Load, ReadController
 from kframe.ports.transport import Transport
-from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.metrics import Timers, measure

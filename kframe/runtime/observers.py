@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Generic, TypeGuard, TypeVar
 from kframe.errors import PluginError
 from kframe.model.effects import Effect
 from kframe.model.events import EffectResult, Event
+from kframe.ports.observer import Observer
 from kframe.ports.quorum_controller import CommitObserver, CommittedDecision
-from kframe.registry.specs import Observer
 
 if TYPE_CHECKING:
     from kframe.registry.registry import Registry

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +48,8 @@ def is_pipe(path: Path) -> bool:
 
 @contextmanager
 def _copy(stream: IO[bytes], name: str, progress: Progress) -> Iterator[StreamCopy]:
+    import tempfile  # Most sources are files, and its imports take a hundredth of a what-if's time.
+
     with tempfile.NamedTemporaryFile(prefix="kframe-") as file:
         length = 0
         try:

@@ -18,8 +18,8 @@ from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, New
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, ElectionType, Event
 from kframe.model.tables import Targets
+from kframe.ports.observer import Observer
 from kframe.ports.store_requests import Claim, ReadConfigs
-from kframe.registry.specs import Observer
 from kframe.runtime.controller import Controller
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
