@@ -35,12 +35,14 @@ def _by_blocks(marks: Callable[..., Bool], lists: Ragged, *others: Ragged) -> Bo
 
 def _members(lists: Ragged, others: Ragged) -> Bool:
     """One pass per position of the longest list in ``others``, over values without a match so far: lists are short.
-    Where all lists have the same length, as they mostly have, each pass is over a table."""
+    Where all lists have the same length, as they mostly have, each pass is over a column of a table, so that NumPy's
+    inner loops run over lists, which are many, not within them."""
     result = np.zeros(len(lists.values), np.bool_)
     if (width := common_length(lists)) and (others_width := common_length(others)):
-        table = result.reshape(-1, width)
-        for column in others.values.reshape(-1, others_width).T:
-            table |= lists.values.reshape(-1, width) == column[:, None]
+        columns = others.values.reshape(-1, others_width).T
+        for marks, values in zip(result.reshape(-1, width).T, lists.values.reshape(-1, width).T, strict=True):
+            for column in columns:
+                np.logical_or(marks, values == column, out=marks)
         return result
     starts, remaining = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
     position, pending = 0, np.flatnonzero(remaining)
@@ -83,12 +85,11 @@ def _repeated(lists: Ragged) -> Bool:
         result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
         return result
     if width := common_length(lists):
-        # A row for each position, so that NumPy's inner loops run over lists, which are many, not within them.
-        table = np.ascontiguousarray(lists.values.reshape(-1, width).T)
-        repeats = np.zeros(table.shape, np.bool_)
-        for distance in range(1, width):
-            repeats[distance:] |= table[distance:] == table[:-distance]
-        return np.ascontiguousarray(repeats.T).reshape(-1)
+        columns, marks = lists.values.reshape(-1, width).T, result.reshape(-1, width).T
+        for position in range(1, width):
+            for column in columns[:position]:
+                marks[position] |= columns[position] == column
+        return result
     within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
     distance, pending = 1, np.flatnonzero(within)
     while len(pending):

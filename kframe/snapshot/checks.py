@@ -236,7 +236,10 @@ def _fault(rule: str, column: str, wrong: Bool, actual: Callable[[int], str], ex
 
 def _rows_with(lists: Ragged, mask: Bool) -> NDArray[np.int64]:
     """Rows whose list has a value that ``mask`` marks, ascending."""
-    return distinct_values(np.searchsorted(lists.offsets, np.flatnonzero(mask), side="right") - 1)
+    marked = np.flatnonzero(mask)
+    if not len(marked):  # as in all snapshots that are read; a search would convert the offsets first
+        return marked
+    return distinct_values(np.searchsorted(lists.offsets, marked, side="right") - 1)
 
 
 def _first_of_topics(rows: NDArray[np.int64], topics: TopicFacts, faults: Faults) -> list[int]:

@@ -177,16 +177,22 @@ def metadata_of(snapshot: SnapshotContent) -> ClusterMetadata:
 
 def _add_topics(metadata: ClusterMetadata, topics: TopicFacts) -> None:
     configs = topics.configs or {}
-    for index, name in enumerate(topics.names):
-        topic_id = topics.topic_ids[index] if topics.topic_ids is not None else None
-        known = topic_id is not None and bool(topic_id.any())
-        metadata.topics.add(
-            name, UUID(bytes=topic_id.tobytes()) if known and topic_id is not None else assumed_topic_id(index)
-        )
+    for index, (name, topic_id) in enumerate(zip(topics.names, _topic_ids(topics), strict=True)):
+        metadata.topics.add(name, topic_id)
         if index in configs:
             metadata.configs[int(ResourceType.TOPIC), name] = dict(configs[index])
             for key, value in configs[index].items():
                 metadata.topics.store_setting(index, key, value)
+
+
+def _topic_ids(topics: TopicFacts) -> Iterator[UUID]:
+    """The id of each topic; an assumed one where the snapshot has none."""
+    if topics.topic_ids is None:
+        yield from map(assumed_topic_id, range(len(topics)))
+        return
+    ids, known = topics.topic_ids.tobytes(), np.any(topics.topic_ids, axis=1)
+    for index, is_known in enumerate(known.tolist()):
+        yield UUID(bytes=ids[16 * index : 16 * index + 16]) if is_known else assumed_topic_id(index)
 
 
 def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts: KraftFacts) -> None:

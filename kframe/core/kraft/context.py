@@ -26,6 +26,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord, PartitionRecord
 from kframe.model.kraft.releases import LATEST_RELEASE, Release, ReleaseRule, has_rule, supported_features
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
+from kframe.model.row_views import values_at
 
 #: The feature levels that a controller of the latest release supports.
 SUPPORTED_FEATURES: Final = supported_features(LATEST_RELEASE)
@@ -115,10 +116,13 @@ class KraftContext:
 
     def min_isr(self, rows: NDArray[np.int32]) -> Int32:
         """(k,) effective ``min.insync.replicas`` of each row: at most the replicas of partition 0."""
-        topics, position = np.unique(self.metadata.partitions.topic[rows], return_inverse=True)
+        topic = values_at(self.metadata.partitions.topic, rows)
+        # Rows of a topic mostly follow each other: only the first of them is searched for.
+        starts = np.flatnonzero(np.append(True, topic[1:] != topic[:-1])[: len(topic)])
+        topics, position = np.unique(topic[starts], return_inverse=True)
         factor = self.metadata.partitions.replica_count[self.metadata.topics.first_rows(topics)]
         minimum: Int32 = np.minimum(self.configured_min_isr(topics), factor).astype(np.int32)[position]
-        return minimum
+        return np.repeat(minimum, np.diff(starts, append=len(topic)))
 
     def configured_min_isr(self, topics: NDArray[np.int32]) -> Int32:
         """(t,) ``min.insync.replicas`` of topics by index.

@@ -8,6 +8,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.leader_selection import acceptable_replicas
 from kframe.model.arrays import Bool, Int32
 from kframe.model.ids import NO_LEADER
+from kframe.model.row_views import values_at
 from kframe.whatif.results.health import ClusterHealth, blocks, broker_loads
 
 
@@ -28,10 +29,11 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
         rows = np.flatnonzero(counted[block]).astype(np.int32) + np.int32(block.start)
         if not len(rows):
             continue
-        effective, is_offline, isr_count = context.min_isr(rows), offline[rows], p.isr_count[rows]
+        effective, is_offline, isr_count = context.min_isr(rows), values_at(offline, rows), values_at(p.isr_count, rows)
         under_min_isr[rows] = is_offline | (isr_count < effective)
         at_min_isr[rows] = ~is_offline & (isr_count == effective)
-        under_replicated[rows] = isr_count < p.replica_count[rows] - p.adding_count[rows]
+        assigned, adding = values_at(p.replica_count, rows), values_at(p.adding_count, rows)
+        under_replicated[rows] = isr_count < assigned - adding
     up = np.zeros(len(brokers), np.uint8)
     for broker_id, registration in brokers.registrations.items():
         up[brokers.index_of(broker_id)] = not registration.fenced
