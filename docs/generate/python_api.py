@@ -16,6 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
 from sphinx.errors import PycodeError
 from sphinx.pycode import ModuleAnalyzer
 
@@ -152,14 +153,23 @@ def _signature(member: Any, bound: bool = False) -> str:
         signature = inspect.signature(member)
     except ValueError:
         return "(...)"
+    written = _field_annotations(member)
     parameters = [
         parameter.replace(
-            annotation=_Text.of(parameter.annotation, _annotation), default=_Text.of(parameter.default, _default)
+            annotation=_Text.of(written.get(parameter.name, parameter.annotation), _annotation),
+            default=_Text.of(parameter.default, _default),
         )
         for parameter in signature.parameters.values()
     ]
     result = _Text.of(signature.return_annotation, _annotation)
     return str(signature.replace(parameters=parameters[bound:], return_annotation=result))
+
+
+def _field_annotations(member: Any) -> dict[str, object]:
+    """Return the annotations of the fields of a Struct, whose signature has their values; nothing for others."""
+    if not (isinstance(member, type) and issubclass(member, Struct)):
+        return {}
+    return {name: text for kind in reversed(member.__mro__) for name, text in inspect.get_annotations(kind).items()}
 
 
 class _Text:

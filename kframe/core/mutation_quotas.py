@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 #: The setting of users and clients: partitions a second.
 MUTATION_RATE: Final = "controller_mutation_rate"
@@ -49,8 +50,7 @@ def entities_of(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
     )
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     """Tokens at a time in milliseconds, of a bucket that holds ``rate * window_s`` tokens at most."""
 
     rate: float
@@ -75,8 +75,7 @@ class _Bucket:
         return self.refill(now_ms) >= self.rate * self.window_s or now_ms - self.recorded_ms > _FORGET_MS
 
 
-@dataclass(slots=True)
-class MutationQuota:
+class MutationQuota(Struct):
     """The quota of a client during one request. Without a bucket it is unlimited."""
 
     _bucket: _Bucket | None
@@ -116,8 +115,7 @@ class MutationQuota:
 UNLIMITED: Final = MutationQuota(None, False)
 
 
-@dataclass(slots=True)
-class MutationQuotas:
+class MutationQuotas(Struct):
     """The token buckets of all clients. Not thread-safe."""
 
     window_s: int = 11

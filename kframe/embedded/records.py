@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from threading import RLock
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from kframe.errors import KframeError
 
@@ -49,8 +50,7 @@ class StoredRecordError(KframeError):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Struct, frozen=True):
     """Metadata of a record. ``czxid`` and ``mzxid`` are those of its creation and last write."""
 
     czxid: int
@@ -69,8 +69,7 @@ class Change(Enum):
     CHILDREN = "children"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """A watch that has fired. It is no longer armed."""
 
     change: Change
@@ -80,8 +79,7 @@ class WatchEvent:
 Listener: TypeAlias = Callable[[WatchEvent], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Struct, frozen=True):
     """Create a record → its path. ``sequential`` appends a ten-digit count of the children ever created under the
     parent.
 
@@ -95,8 +93,7 @@ class Create:
     czxid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(Struct, frozen=True):
     """Replace a record's data → its new version, as text."""
 
     path: str
@@ -104,16 +101,14 @@ class SetData:
     expected_version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """Delete a record that has no children → its path."""
 
     path: str
     expected_version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class CheckVersion:
+class CheckVersion(Struct, frozen=True):
     """Require that a record has this version → its path."""
 
     path: str
@@ -123,8 +118,7 @@ class CheckVersion:
 Operation: TypeAlias = Create | SetData | Delete | CheckVersion
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     data: bytes
     czxid: int
     mzxid: int
@@ -137,8 +131,7 @@ class _Record:
         return Stat(self.czxid, self.mzxid, self.version, self.owner, len(self.children))
 
 
-@dataclass(slots=True)
-class _Transaction:
+class _Transaction(Struct):
     """Uncommitted changes, with the watch events and the undo function of each."""
 
     session: int

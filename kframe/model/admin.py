@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from kframe.model.config import ControllerConfig
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True):
     """A topic to create. It has replica lists by partition, or counts (-1: the configured default)."""
 
     name: str
@@ -26,8 +26,7 @@ class NewTopic:
         return partitions, factor
 
 
-@dataclass(frozen=True, slots=True)
-class NewPartitions:
+class NewPartitions(Struct, frozen=True):
     """A request to grow a topic to ``count`` partitions. ``assignments`` has the replicas of the new partitions."""
 
     name: str
@@ -44,16 +43,14 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(Struct, frozen=True):
     """Changes of the settings of a topic. ``topic`` None means all brokers."""
 
     topic: str | None
     operations: tuple[tuple[ConfigOperation, str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
+class FeatureUpdate(Struct, frozen=True):
     """A feature level to finalise. ``downgrade`` allows a lower one."""
 
     name: str

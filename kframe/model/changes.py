@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
@@ -72,8 +73,7 @@ class WriteCode(IntEnum):
     """Storage failed for this row only."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteResult:
+class WriteResult(Struct, frozen=True, eq=False):
     """For each row of a StateChange: its WriteCode, and the new version of the state where the code is OK."""
 
     codes: UInt8
@@ -86,8 +86,7 @@ class WriteResult:
         return stored
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredStates:
+class StoredStates(Struct, frozen=True, eq=False):
     """Leadership states read for ``rows``. ``exists`` masks those that exist. ISRs hold broker indexes."""
 
     rows: Int32

@@ -8,8 +8,9 @@ the requests to storage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
@@ -17,55 +18,47 @@ from kframe.model.requests import ControlRequests
 Value_co = TypeVar("Value_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """Base of the requests of the core."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask(Effect, Generic[Value_co]):
+class Ask(Effect, Generic[Value_co], frozen=True):
     """An effect with a result: ``events.Done`` with a value, or ``events.Failed``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Send(Ask[bool]):
+class Send(Ask[bool], frozen=True, eq=False):
     """Pass this batch to the transport, which reads the columns immediately. The result is whether the transport will
     report that brokers have acknowledged the batch (``ports.Acknowledging``)."""
 
     requests: ControlRequests
 
 
-@dataclass(frozen=True, slots=True)
-class OpenChannels(Effect):
+class OpenChannels(Effect, frozen=True):
     """Connect to these newly registered brokers (indexes). Requests queued for an earlier registration are dropped."""
 
     brokers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CloseChannels(Effect):
+class CloseChannels(Effect, frozen=True):
     """Drop the queues and connections of these brokers (indexes)."""
 
     brokers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply(Effect):
+class Reply(Effect, frozen=True):
     """Answer the caller that waits under ``token``."""
 
     token: int
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueue(Effect):
+class Enqueue(Effect, frozen=True):
     """Append ``event`` to the event queue."""
 
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer(Effect):
+class SetTimer(Effect, frozen=True):
     """Append ``event`` to the event queue after ``delay_ms``. Replaces a timer of the same name."""
 
     name: str
@@ -73,15 +66,13 @@ class SetTimer(Effect):
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer(Effect):
+class CancelTimer(Effect, frozen=True):
     """Cancel the timer of this name, if it is set."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Resigned(Effect):
+class Resigned(Effect, frozen=True):
     """We are no longer controller. Close all channels, drop all queues and timers, remove watches.
 
     ``release`` requests the deletion of our ``/controller`` record, so that another controller can take over

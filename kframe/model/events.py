@@ -7,9 +7,10 @@ operation is in progress. ``state`` is the ControllerState that Kafka reports wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, TypeAlias
+
+from msgspec import Struct
 
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
@@ -53,15 +54,13 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Base of the inputs from outside."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
 
-@dataclass(frozen=True, slots=True)
-class Reelect(Event):
+class Reelect(Event, frozen=True):
     """The role may be free: try to claim it, and fail over if the claim succeeds (Kafka: Startup and Reelect).
 
     ``takeover``: claim it even if another controller holds it; ``brokers_only``: only if that holder is a broker.
@@ -72,44 +71,38 @@ class Reelect(Event):
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerChanged(Event):
+class ControllerChanged(Event, frozen=True):
     """The controller record was created or changed: resign if another controller holds it."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class SessionExpired(Event):
+class SessionExpired(Event, frozen=True):
     """Our session with storage has expired: resign without reading the record (Kafka: Expire)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class ResignRequested(Event):
+class ResignRequested(Event, frozen=True):
     """Resign, so that another controller takes the role."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_SHUTDOWN
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersChanged(Event):
+class BrokersChanged(Event, frozen=True):
     """Brokers registered or unregistered (children of ``/brokers/ids``)."""
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerModified(Event):
+class BrokerModified(Event, frozen=True):
     """The content of a registration changed (``/brokers/ids/N``)."""
 
     broker_id: int
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownRequested(Event):
+class ControlledShutdownRequested(Event, frozen=True):
     """A broker requests controlled shutdown, so that its leaders move first. ``broker_epoch`` -1 is not checked."""
 
     broker_id: int
@@ -118,8 +111,7 @@ class ControlledShutdownRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRequested(Event):
+class ElectionRequested(Event, frozen=True):
     """A client requests leader elections (ElectLeaders). ``partitions`` None means all."""
 
     election_type: ElectionType
@@ -128,15 +120,13 @@ class ElectionRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceLeaders(Event):
+class RebalanceLeaders(Event, frozen=True):
     """Check whether leaders should move back to preferred replicas (Kafka: AutoPreferredReplicaLeaderElection)."""
 
     state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlterPartitionRequested(Event):
+class AlterPartitionRequested(Event, frozen=True, eq=False):
     """A leader proposes ISRs (AlterPartition ``version``). Arrays are parallel to ``partitions``.
 
     A request names topics by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent.
@@ -156,66 +146,57 @@ class AlterPartitionRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged(Event):
+class TopicsChanged(Event, frozen=True):
     """Topics were created or deleted (children of ``/brokers/topics``)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicModified(Event):
+class TopicModified(Event, frozen=True):
     """A topic's assignment was written (``/brokers/topics/T``)."""
 
     topic: str
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSettingsChanged(Event):
+class TopicSettingsChanged(Event, frozen=True):
     """A topic's settings were written (TopicUncleanLeaderElectionEnable, if they allow unclean elections now)."""
 
     topic: str
     state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsMarked(Event):
+class DeletionsMarked(Event, frozen=True):
     """Topics were marked for deletion (children of ``/admin/delete_topics``)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsStored(Event):
+class ReassignmentsStored(Event, frozen=True):
     """An operator wrote reassignments to storage (``/admin/reassign_partitions``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredElectionStored(Event):
+class PreferredElectionStored(Event, frozen=True):
     """An operator requested a preferred election in storage (``/admin/preferred_replica_election``)."""
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChangesNotified(Event):
+class IsrChangesNotified(Event, frozen=True):
     """Leaders wrote notifications of ISRs that they changed in storage (``/isr_change_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirEventsNotified(Event):
+class LogDirEventsNotified(Event, frozen=True):
     """Brokers wrote notifications of failed log directories (``/log_dir_event_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopicsRequested(Event):
+class CreateTopicsRequested(Event, frozen=True):
     """A client requests new topics (CreateTopics). ``start_index`` and ``shift`` determine automatic assignments; the
     creator of the event draws them. The response comes when every partition has a leader and every live broker has the
     topics in its metadata, or after ``timeout_ms``."""
@@ -229,8 +210,7 @@ class CreateTopicsRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitionsRequested(Event):
+class CreatePartitionsRequested(Event, frozen=True):
     """A client requests more partitions (CreatePartitions). Answered like CreateTopicsRequested."""
 
     topics: tuple[NewPartitions, ...]
@@ -240,8 +220,7 @@ class CreatePartitionsRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopicsRequested(Event):
+class DeleteTopicsRequested(Event, frozen=True):
     """A client requests the deletion of topics (DeleteTopics). Answered when every live broker has removed the topics
     from its metadata, or after ``timeout_ms``."""
 
@@ -251,8 +230,7 @@ class DeleteTopicsRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReassignmentRequested(Event):
+class ReassignmentRequested(Event, frozen=True, eq=False):
     """A client requests reassignments of partitions (AlterPartitionReassignments)."""
 
     targets: Targets
@@ -260,8 +238,7 @@ class ReassignmentRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
-@dataclass(frozen=True, slots=True)
-class ListReassignmentsRequested(Event):
+class ListReassignmentsRequested(Event, frozen=True):
     """A client lists the running reassignments (ListPartitionReassignments). None means all."""
 
     partitions: tuple[TopicPartition, ...] | None = None
@@ -269,8 +246,7 @@ class ListReassignmentsRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.LIST_PARTITION_REASSIGNMENT
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsRequested(Event):
+class ProducerIdsRequested(Event, frozen=True):
     """A request for a block of producer ids: from a broker (AllocateProducerIds), or from the controller itself, which
     has no broker epoch, for the producers that use it."""
 
@@ -279,15 +255,13 @@ class ProducerIdsRequested(Event):
     token: int = NO_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerDefaultsChanged(Event):
+class BrokerDefaultsChanged(Event, frozen=True):
     """The settings of all brokers were written (UncleanLeaderElectionEnable, if they allow unclean elections now)."""
 
     state: ClassVar[ControllerState] = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
 
 
-@dataclass(frozen=True, slots=True)
-class AlterConfigsRequested(Event):
+class AlterConfigsRequested(Event, frozen=True):
     """A client requests changes of settings (IncrementalAlterConfigs). With ``replace`` the settings given here replace
     all settings (AlterConfigs)."""
 
@@ -297,8 +271,7 @@ class AlterConfigsRequested(Event):
     token: int = NO_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateFeaturesRequested(Event):
+class UpdateFeaturesRequested(Event, frozen=True):
     """A client requests that feature levels be finalised (UpdateFeatures)."""
 
     updates: tuple[FeatureUpdate, ...]
@@ -306,37 +279,46 @@ class UpdateFeaturesRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
 
 
-@dataclass(frozen=True, slots=True)
-class InspectionRequested(Event):
+class InspectionRequested(Event, frozen=True):
     """A caller reads the columns between two events; nothing changes."""
 
     token: int = NO_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedReplyExpired(Event):
+class DelayedReplyExpired(Event, frozen=True):
     """The timeout of a delayed reply has expired. ``number`` is that of ``TermState.delayed_replies``."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrResponseReceived(Event):
+class BrokerResponse(Event, frozen=True):
+    """Base of the responses of brokers. Two are equal if their ``compared`` fields are."""
+
+    broker_id: int
+    error: ErrorCode
+    compared: ClassVar[tuple[str, ...]] = ("broker_id", "error")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.compared)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.compared))
+
+
+class LeaderAndIsrResponseReceived(BrokerResponse, frozen=True):
     """A broker responded to LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent
     it under ``controller_epoch``. ``partition_errors`` omits partitions without an error. ``broker_epoch`` is that of
     the registration that received the request; NO_BROKER_EPOCH if the transport does not know it."""
 
-    broker_id: int
-    error: ErrorCode
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
-    rows: Int32 = field(compare=False)
-    broker_epoch: int = field(default=NO_BROKER_EPOCH, compare=False)
+    rows: Int32
+    broker_epoch: int = NO_BROKER_EPOCH
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
+    compared: ClassVar[tuple[str, ...]] = (*BrokerResponse.compared, "partition_errors", "controller_epoch")
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataResponseReceived(Event):
+class UpdateMetadataResponseReceived(BrokerResponse, frozen=True):
     """A broker responded to UpdateMetadata that was sent under ``controller_epoch``.
 
     ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received completely with this
@@ -344,41 +326,34 @@ class UpdateMetadataResponseReceived(Event):
     rejected.
     """
 
-    broker_id: int
-    error: ErrorCode
-    controller_epoch: int = field(default=-1, compare=False)
-    batch: int = field(default=0, compare=False)
+    controller_epoch: int = -1
+    batch: int = 0
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
 
 
-@dataclass(frozen=True, slots=True)
-class StopReplicaResponseReceived(Event):
+class StopReplicaResponseReceived(BrokerResponse, frozen=True):
     """A broker responded to StopReplica. ``rows`` are the replicas to delete. Otherwise as
     LeaderAndIsrResponseReceived."""
 
-    broker_id: int
-    error: ErrorCode
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
-    rows: Int32 = field(compare=False)
-    broker_epoch: int = field(default=NO_BROKER_EPOCH, compare=False)
+    rows: Int32
+    broker_epoch: int = NO_BROKER_EPOCH
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+    compared: ClassVar[tuple[str, ...]] = (*BrokerResponse.compared, "partition_errors", "controller_epoch")
 
 
-@dataclass(frozen=True, slots=True)
-class EffectResult:
+class EffectResult(Struct, frozen=True):
     """Base of the results of effects."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Done(EffectResult):
+class Done(EffectResult, frozen=True, eq=False):
     """The effect was performed. ``value`` is its result."""
 
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failed(EffectResult):
+class Failed(EffectResult, frozen=True):
     """The effect could not be performed. The class of ``error`` determines the consequence (``errors.RESIGNING``)."""
 
     error: KframeError

@@ -7,8 +7,9 @@ the texts. For many partitions an entry holds columns of a bounded sample, never
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from kframe.model.arrays import Int32, Ragged, UInt8
 
@@ -80,16 +81,14 @@ class Message(Enum):
     REFUSED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicNames:
+class TopicNames(Struct, frozen=True):
     """Names of some of ``count`` topics."""
 
     names: tuple[str, ...]
     count: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionNames:
+class PartitionNames(Struct, frozen=True, eq=False):
     """Names of some of ``count`` partitions: row ``i`` is partition ``partition[i]`` of ``topics[topic[i]]``."""
 
     count: int
@@ -107,8 +106,7 @@ class PartitionNames:
         return f"{self.topics[self.topic[index]]}-{self.partition[index]}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionSample:
+class PartitionSample(Struct, frozen=True, eq=False):
     """Some of the partitions of one bulk change, evenly spaced, with their state right after it. Brokers are ids.
 
     Every array and list is parallel to ``names``. ``before`` is the previous PartitionState; ``flags`` are the
@@ -130,16 +128,14 @@ class PartitionSample:
         return len(self.names)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicAssignments:
+class TopicAssignments(Struct, frozen=True, eq=False):
     """Assignments of some partitions of new topics, and the stored topic ids."""
 
     sample: PartitionSample
     topic_ids: Mapping[str, bytes | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LogEntry:
+class LogEntry(Struct, frozen=True, eq=False):
     """One message and its values, by the names that its template uses."""
 
     message: Message

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.arrays import Int32, UInt8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BrokerRows:
+class BrokerRows(Struct, frozen=True, eq=False):
     """Rows by broker: ``rows[offsets[i]:offsets[i + 1]]`` go to broker index ``brokers[i]``, ascending by topic."""
 
     brokers: Int32

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, ragged_positions
@@ -75,8 +76,7 @@ def reassignment_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UI
     return flags
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Targets:
+class Targets(Struct, frozen=True, eq=False):
     """Requested replica lists of ``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``.
 
     ``cancel`` is true where the request cancels a running reassignment instead of giving a new list.
@@ -132,24 +132,21 @@ class Targets:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Notifications(Generic[Item]):
+class Notifications(Struct, Generic[Item], frozen=True):
     """Notifications of brokers: the records, to be deleted after handling, and the items that they name."""
 
     paths: tuple[str, ...]
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
+class TopicSettings(Struct, frozen=True):
     """The settings of a topic that a controller uses. UNSET where the topic has no setting of its own."""
 
     unclean: int
     min_insync: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RequestedPartitions:
+class RequestedPartitions(Struct, frozen=True, eq=False):
     """The partitions of a request, in order: ``partition[i]`` of ``topics[topic[i]]``.
 
     Topics are named once, all by name or all by id (16 bytes).

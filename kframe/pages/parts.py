@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class FactsPart:
+class FactsPart(Struct, frozen=True):
     """Names with their values."""
 
     rows: Sequence[tuple[str, object]]
 
 
-@dataclass(frozen=True, slots=True)
-class TablePart:
+class TablePart(Struct, frozen=True):
     """Rows of named values. There are ``total`` of them, of which these are listed."""
 
     title: str
@@ -27,8 +25,7 @@ class TablePart:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class BarsPart:
+class BarsPart(Struct, frozen=True):
     """For each label a value before, and one after."""
 
     title: str
@@ -36,8 +33,7 @@ class BarsPart:
     total: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeatPart:
+class HeatPart(Struct, frozen=True, eq=False):
     """``values`` (k, k) of each two labels."""
 
     title: str
@@ -45,8 +41,7 @@ class HeatPart:
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """What lasts from ``begin`` to ``end`` of an axis, with a short label beside it, and with a description.
 
     ``is_marked`` ones stand out. ``name`` tells the spans of a part apart.
@@ -60,8 +55,7 @@ class Span:
     is_marked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SpansPart:
+class SpansPart(Struct, frozen=True):
     """Spans on an axis from ``begin`` to ``end``, one below the other. There are ``total``, of which these are shown.
 
     ``ticks`` are positions with their labels, ``bands`` parts of the axis in another colour.
@@ -76,30 +70,26 @@ class SpansPart:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotesPart:
+class NotesPart(Struct, frozen=True):
     """Sentences."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class SectionPart:
+class SectionPart(Struct, frozen=True):
     """The title of the parts that follow."""
 
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Struct, frozen=True):
     """Text as a terminal shows it."""
 
     title: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineValue:
+class TimelineValue(Struct, frozen=True):
     """From ``start`` to ``end``, in seconds, something had a value."""
 
     start: float
@@ -108,8 +98,7 @@ class TimelineValue:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePart:
+class TimelinePart(Struct, frozen=True):
     """For each label its spans, on an axis of seconds with ``marks``. Equal values have equal colours."""
 
     title: str
@@ -137,16 +126,14 @@ Part: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """The title of an object, and the facts that a line of text has."""
 
     title: str
     facts: FactsPart
 
 
-@dataclass(frozen=True, slots=True)
-class PageContent:
+class PageContent(Struct, frozen=True):
     """All that is shown of an object."""
 
     heading: Heading

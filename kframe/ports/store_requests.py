@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
+
+from msgspec import Struct
 
 from kframe.errors import StoreError
 from kframe.model.arrays import Int32
@@ -27,8 +28,7 @@ StoreT = TypeVar("StoreT")
 StoreT_contra = TypeVar("StoreT_contra", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Handler(Generic[StoreT_contra]):
+class Handler(Struct, Generic[StoreT_contra], frozen=True):
     """How a store handles the requests of a class."""
 
     request: type[StoreRequest[Any]]
@@ -63,8 +63,7 @@ class Handlers(Generic[StoreT]):
         return reply
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRequest(Ask[Reply_co]):
+class StoreRequest(Ask[Reply_co], frozen=True):
     """A request to a store."""
 
     @classmethod
@@ -83,18 +82,15 @@ def _name(class_name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRead(StoreRequest[Reply_co]):
+class StoreRead(StoreRequest[Reply_co], frozen=True):
     """A request that changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreWrite(StoreRequest[Reply_co]):
+class StoreWrite(StoreRequest[Reply_co], frozen=True):
     """A request that changes storage. Any client may make it, as in Kafka, unless it is a FencedWrite."""
 
 
-@dataclass(frozen=True, slots=True)
-class FencedWrite(StoreWrite[Reply_co]):
+class FencedWrite(StoreWrite[Reply_co], frozen=True):
     """A write of the active controller. Before a claim, and once another controller has claimed the role, it raises
     ControllerFenced and changes nothing."""
 
@@ -102,29 +98,25 @@ class FencedWrite(StoreWrite[Reply_co]):
 # -- the role
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The id of the active controller, -1 if there is none. ``ours`` only if our own session holds the role."""
 
     controller_id: int
     ours: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReadController(StoreRead[Holder]):
+class ReadController(StoreRead[Holder], frozen=True):
     """Read the active controller. Arms the watch on it (ControllerChanged, Reelect)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnsRole(StoreRead[bool]):
+class OwnsRole(StoreRead[bool], frozen=True):
     """Read whether our own session holds the controller record; an equal id alone proves nothing.
 
     Waits for storage. Afterwards ``may_act`` reflects the response: an uncertain role can become certain again.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Claim(StoreWrite[int | None]):
+class Claim(StoreWrite[int | None], frozen=True):
     """Become controller. The reply is our new controller epoch, or None if the role is taken. Arms the watch on it.
 
     The request replaces exactly the controller record that it read, or nothing. A deposed controller is notified
@@ -138,19 +130,16 @@ class Claim(StoreWrite[int | None]):
     """Take it only from a broker: one session owns the controller record and the registration of that broker id."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseRole(FencedWrite[None]):
+class ReleaseRole(FencedWrite[None], frozen=True):
     """Release the role if we still hold it. Does not raise if another controller has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare(FencedWrite[None]):
+class Prepare(FencedWrite[None], frozen=True):
     """Before a failover loads the cluster: set ``/feature``, and delete pending log-dir and ISR notifications (steps 0
     to 3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load(StoreRead[ClusterState]):
+class Load(StoreRead[ClusterState], frozen=True):
     """Read the whole cluster. The caller owns the reply. Malformed records are omitted and reported, never raised.
 
     A store that tracks when states were written provides it in ``ClusterState.state_zxid``. Notifications that brokers
@@ -161,8 +150,7 @@ class Load(StoreRead[ClusterState]):
 # -- brokers and states
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBrokers(StoreRead[tuple[Registration, ...]]):
+class ReadBrokers(StoreRead[tuple[Registration, ...]], frozen=True):
     """Read all registrations. Arms the watch on them (BrokersChanged, BrokerModified).
 
     An unreadable registration whose broker epoch is unchanged is returned as last read: its broker is alive. Other
@@ -170,14 +158,13 @@ class ReadBrokers(StoreRead[tuple[Registration, ...]]):
     """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteStates(FencedWrite[WriteResult]):
+class WriteStates(FencedWrite[WriteResult], frozen=True, eq=False):
     """Create or compare-and-set the state of each row of ``change``, independently of the other rows.
 
     Our controller epoch and the version of each row must be current.
     """
 
-    cluster: ClusterState = field(repr=False)
+    cluster: ClusterState
     """The columns of the rows."""
     change: StateChange
     following: StateChange | None = None
@@ -185,43 +172,44 @@ class WriteStates(FencedWrite[WriteResult]):
     write them at once. The later request, perhaps with further rows, then returns their results, and raises their
     errors. It may never come, for example if the role is lost first."""
 
+    def __repr__(self) -> str:
+        return f"WriteStates(change={self.change!r}, following={self.following!r})"
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadStates(StoreRead[StoredStates]):
+
+class ReadStates(StoreRead[StoredStates], frozen=True, eq=False):
     """Read the states of rows of ``cluster``. A stored broker that is new to it gets an index there.
 
     ``StoredStates.zxid`` is set if ``Load`` sets ``ClusterState.state_zxid``.
     """
 
-    cluster: ClusterState = field(repr=False)
+    cluster: ClusterState
     rows: Int32
+
+    def __repr__(self) -> str:
+        return f"ReadStates(rows={self.rows!r})"
 
 
 # -- topics
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTopicNames(StoreRead[frozenset[str]]):
+class ReadTopicNames(StoreRead[frozenset[str]], frozen=True):
     """Read which topics exist. Arms the watch on them (TopicsChanged)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTopics(StoreRead[TopicTable]):
+class ReadTopics(StoreRead[TopicTable], frozen=True):
     """Read ids and assignments of topics. Missing and malformed topics are omitted. Arms a watch on each
     (TopicModified)."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AssignTopicIds(FencedWrite[tuple[bytes, ...]]):
+class AssignTopicIds(FencedWrite[tuple[bytes, ...]], frozen=True):
     """Store a new random id for each of these topics. The reply has the ids."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CreateTopics(StoreWrite[tuple[WriteCode, ...]]):
+class CreateTopics(StoreWrite[tuple[WriteCode, ...]], frozen=True, eq=False):
     """Store new topics with their configs (one mapping per topic): OK or EXISTS for each."""
 
     table: TopicTable
@@ -230,57 +218,49 @@ class CreateTopics(StoreWrite[tuple[WriteCode, ...]]):
     """Topics without an id in the table get a random one. Otherwise all are stored without an id."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteAssignments(FencedWrite[tuple[WriteCode, ...]]):
+class WriteAssignments(FencedWrite[tuple[WriteCode, ...]], frozen=True, eq=False):
     """Replace whole assignments of topics: OK; STALE if another client wrote the topic since we read it; MISSING."""
 
     table: TopicTable
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTopicSettings(StoreRead[tuple[TopicSettings, ...]]):
+class ReadTopicSettings(StoreRead[tuple[TopicSettings, ...]], frozen=True):
     """Read the settings of topics that a controller acts on. Arms the watch on changes (TopicSettingsChanged)."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadConfigs(StoreRead[Mapping[str, str]]):
+class ReadConfigs(StoreRead[Mapping[str, str]], frozen=True):
     """Read all settings of a topic, or of all brokers if ``topic`` is None. TopicSettingsChanged and
     BrokerDefaultsChanged notify of changes."""
 
     topic: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteConfigs(StoreWrite[None]):
+class WriteConfigs(StoreWrite[None], frozen=True):
     """Replace the settings of a topic, or of all brokers. Write a config change notification."""
 
     topic: str | None
     config: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDeletions(StoreWrite[None]):
+class QueueDeletions(StoreWrite[None], frozen=True):
     """Mark topics for deletion, as DeleteTopics does."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadDeletions(StoreRead[frozenset[str]]):
+class ReadDeletions(StoreRead[frozenset[str]], frozen=True):
     """Read which topics are marked for deletion. Arms the watch on them (DeletionsMarked)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DropDeletions(FencedWrite[None]):
+class DropDeletions(FencedWrite[None], frozen=True):
     """Remove deletion marks without deleting the topics."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopics(FencedWrite[None]):
+class DeleteTopics(FencedWrite[None], frozen=True):
     """Delete topics with their states, configs and deletion marks."""
 
     names: tuple[str, ...]
@@ -289,49 +269,41 @@ class DeleteTopics(FencedWrite[None]):
 # -- requests and notifications of operators and brokers
 
 
-@dataclass(frozen=True, slots=True)
-class ReadReassignments(StoreRead[Targets | None]):
+class ReadReassignments(StoreRead[Targets | None], frozen=True):
     """Read the reassignments that an operator has requested, None if there are none. Arms the watch on them
     (ReassignmentsStored)."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteReassignments(FencedWrite[None]):
+class WriteReassignments(FencedWrite[None], frozen=True):
     """Replace the record of requested reassignments. An empty ``targets`` deletes it."""
 
     targets: Targets
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPreferredElection(StoreRead[tuple[TopicPartition, ...] | None]):
+class ReadPreferredElection(StoreRead[tuple[TopicPartition, ...] | None], frozen=True):
     """Read the partitions of a requested preferred election, None if there is none. Arms the watch on the record
     (PreferredElectionStored)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DropPreferredElection(FencedWrite[None]):
+class DropPreferredElection(FencedWrite[None], frozen=True):
     """Delete the record of the requested preferred election."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadIsrChanges(StoreRead[Notifications[TopicPartition]]):
+class ReadIsrChanges(StoreRead[Notifications[TopicPartition]], frozen=True):
     """Read which ISRs leaders have changed directly in storage. Arms the watch on them (IsrChangesNotified)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLogDirEvents(StoreRead[Notifications[int]]):
+class ReadLogDirEvents(StoreRead[Notifications[int]], frozen=True):
     """Read the ids of brokers that have lost a log directory. Arms the watch on them (LogDirEventsNotified)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DropNotifications(FencedWrite[None]):
+class DropNotifications(FencedWrite[None], frozen=True):
     """Delete notifications that were read. Missing ones are ignored."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds(StoreWrite[int]):
+class AllocateProducerIds(StoreWrite[int], frozen=True):
     """Reserve the next 1,000 producer ids for a broker. The reply is the first."""
 
     broker_id: int

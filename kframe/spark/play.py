@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -233,7 +234,7 @@ def not_done(response: ControllerResponse | None) -> int:
 
 
 def _impacts(outcome: Outcome) -> pa.Table:
-    impact = asdict(outcome.impact)
+    impact = msgspec.structs.asdict(outcome.impact)
     row = {name: impact[name] for name in IMPACT_COUNTS}
     row |= dict(zip(FINDINGS, map(outcome.count_of, FailOn), strict=True))
     row |= {"records": impact["records"], "record_bytes": None if impact["records"] is None else impact["bytes"]}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kframe.model.arrays import Int64
 from kframe.model.requests import ControlRequests
@@ -13,8 +14,7 @@ from kframe.wire.primitives import boolean, int32
 NEVER: Final = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The layout of the partitions in one version of a request (see ``kernels/_request_entries.pyx``)."""
 
     grouped: bool
@@ -24,8 +24,7 @@ class Layout:
     with_topic_ids: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ControlApi:
+class ControlApi(Struct, frozen=True):
     """One kind of control request. The fields after ``api_key`` are versions: the newest, and the first with each
     field."""
 

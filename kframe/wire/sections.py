@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from kframe import kernels
 from kframe.errors import BrokenInvariant, ShapeError
@@ -23,8 +23,7 @@ GROUP_BYTES: Final = 8 * 2**20
 GROUP_SECTIONS: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lists:
+class Lists(Struct, frozen=True, eq=False):
     """Rows list by list, each grouped by topic; the rows ``rows[offsets[i]:offsets[i + 1]]`` share a request.
 
     A part of the lists of a batch has the number and the first row of its first list in the batch.
@@ -41,8 +40,7 @@ class Lists:
         return Lists(self.offsets[first : end + 1] - np.int32(start), self.rows[start:stop], first, start)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(Struct, frozen=True, eq=False):
     """Sections that are encoded together. ``start`` counts from the group's first row."""
 
     batch_slice: slice
@@ -63,8 +61,7 @@ class Group:
         return counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class Frame(Struct, frozen=True, eq=False):
     """The memory of a group, without entries and varying tails. The entry of row i goes to ``entry_offset[i]``."""
 
     section_offset: Int64

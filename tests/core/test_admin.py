@@ -29,7 +29,7 @@ from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet
 
 NONE, NOT_CONTROLLER = ErrorCode.NONE, ErrorCode.NOT_CONTROLLER
-WAITING = {event for event in OPERATIONS if "token" in getattr(event, "__dataclass_fields__", ())}
+WAITING = {event for event in OPERATIONS if "token" in event.__struct_fields__}
 NOTHING = np.empty(0, np.int32)
 
 #: A request of every kind, for a token. Requests for topics have two.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.embedded import Api
@@ -140,7 +141,7 @@ def test_role_is_confirmed_before_partition_is_refused_as_unknown(partition: int
     assert driver.ask(proposals).error == NONE
     assert bool(driver.performed(ReadController)) == confirmed
     driver.ensemble.drop_controller()
-    assert driver.ask(replace(proposals, token=2)).error == NOT_CONTROLLER
+    assert driver.ask(replace_fields(proposals, token=2)).error == NOT_CONTROLLER
     assert not driver.controller.active
 
 
@@ -182,7 +183,7 @@ def test_response_has_current_partition_state() -> None:
 def test_replica_with_stale_broker_epoch_is_ineligible(epochs: tuple[int, ...], code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is not the present one (version 3), stricter than Kafka."""
     driver = make_driver()
-    sent = replace(request([Proposal()], 3), isr_epochs=np.array(epochs, np.int64))
+    sent = replace_fields(request([Proposal()], 3), isr_epochs=np.array(epochs, np.int64))
     assert driver.ask(sent).codes.tolist() == [code]
 
 
@@ -192,7 +193,7 @@ def test_broker_epoch_check_can_be_disabled(checked: bool, code: ErrorCode) -> N
     brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_check_epochs=checked)
     driver.cluster.topics.set_id(0, b"t" * 16)
-    sent = replace(request([Proposal()], 3), isr_epochs=np.array([101, 102, 99], np.int64))
+    sent = replace_fields(request([Proposal()], 3), isr_epochs=np.array([101, 102, 99], np.int64))
     assert driver.ask(sent).codes.tolist() == [code]
 
 

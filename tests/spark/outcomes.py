@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from kframe.errors import InputError
 from kframe.model.arrays import Ragged

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
@@ -114,7 +115,7 @@ def leader_and_isr_response(event: Any = None, error: ErrorCode = ErrorCode.NONE
 
 def _response_of_earlier_registration(simulation: Simulation) -> Any:
     process = simulation.controllers[0]
-    response = replace(leader_and_isr_response(), controller_epoch=process.store.claimed_epoch, broker_epoch=0)
+    response = replace_fields(leader_and_isr_response(), controller_epoch=process.store.claimed_epoch, broker_epoch=0)
     return ended(simulation, response, knowledge=b"other")
 
 

@@ -46,22 +46,19 @@ Int32: TypeAlias = Annotated[int, Kind.INT32]
 Int64: TypeAlias = Annotated[int, Kind.INT64]
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(msgspec.Struct, frozen=True):
     """Annotates a field with the first version that has it."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(msgspec.Struct, frozen=True):
     """Annotates a tagged field with its number. It is left out if it has its default."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field: ``since`` is the first version that has it.
 
     ``kind`` is the type of the value, or of the elements if ``array``.

@@ -38,8 +38,7 @@ class HealthRecord(PartitionConditions):
     replica_skew: Skew
 
 
-@dataclass(frozen=True, slots=True)
-class Skew:
+class Skew(Struct, frozen=True):
     """How unevenly a load lies on the registered brokers. ``max_mean_ratio`` is None where there is no load."""
 
     mean: float

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct, field
 
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32
@@ -75,8 +76,7 @@ class FailOn(StrEnum):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """The requested operation: its brokers (ids), all at once or one after another, its election, or its topics."""
 
     verb: Verb
@@ -123,8 +123,7 @@ class Operation:
         return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ControllerResponse:
+class ControllerResponse(Struct, frozen=True, eq=False):
     """The response of the controller to a request: its error, and the results of single partitions.
 
     To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
@@ -145,8 +144,7 @@ class ControllerResponse:
         return {ErrorCode(int(code)).name: int(count) for code, count in zip(codes, counts, strict=True)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepReport:
+class StepReport(Struct, frozen=True, eq=False):
     """The response of a step. ``events`` and ``health`` replace the observed ones."""
 
     response: ControllerResponse | None = None
@@ -154,8 +152,7 @@ class StepReport:
     health: ClusterHealth | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepOutcome:
+class StepOutcome(Struct, frozen=True, eq=False):
     """One step: its events in order. It also counts the partitions in each condition at its end."""
 
     name: str
@@ -166,8 +163,7 @@ class StepOutcome:
     """The requests of each batch to brokers, if the engine records them (``ZookeeperController.record_batches``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCount:
+class RecordCount(Struct, frozen=True):
     """The records of one type that the controller of a KRaft cluster writes, and the bytes of their values."""
 
     record: str
@@ -175,8 +171,7 @@ class RecordCount:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(Struct, frozen=True):
     """The outcome in numbers of partitions. ``newly_…``: not so before, but so at the end; the peaks are those of the
     worst step. None where the snapshot lacks what decides it."""
 

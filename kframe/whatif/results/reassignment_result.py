@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32, Int64, Ragged
@@ -70,8 +69,7 @@ class ReassignmentRecord(Struct):
     topics: list[ReassignmentTopic]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReassignmentResult:
+class ReassignmentResult(Struct, frozen=True, eq=False):
     """``k`` partitions of a plan, and the cost of their reassignment. Lists hold broker ids, one list for each
     partition.
 

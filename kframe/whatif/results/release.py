@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -45,8 +44,7 @@ class ReleaseRecord(Struct, frozen=True):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRelease:
+class ClusterRelease(Struct, frozen=True):
     """The release of a cluster's controllers. ``oldest``: the lowest that is possible."""
 
     release: Release

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from kframe.model.arrays import Bool
 from kframe.model.ids import Api, ElectionKind
@@ -82,8 +82,7 @@ class RecordsEvent(Struct, tag_field="what", tag="records"):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionHeld:
+class ElectionHeld(Struct, frozen=True):
     """An election in ``partitions``. ``elected`` got a leader, ``unclean`` of them from outside the ISR."""
 
     kind: ElectionKind
@@ -103,8 +102,7 @@ class ElectionHeld:
         return ElectionEvent(self.text(), kind_name(self.kind), self.partitions, self.elected, self.unclean)
 
 
-@dataclass(frozen=True, slots=True)
-class StatesWritten:
+class StatesWritten(Struct, frozen=True):
     """One bulk write. Of the ``partitions`` written, ``created`` had no state before, ``elected`` got another leader,
     ``shrunk`` a smaller ISR, ``grown`` a larger one, and ``leaderless`` lost their leader; ``refused`` were not
     written."""
@@ -135,8 +133,7 @@ class StatesWritten:
         return StatesEvent(self.text(), **asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsSent:
+class RequestsSent(Struct, frozen=True):
     """Requests of one kind: ``requests`` to ``brokers``, with ``entries`` in all for ``partitions`` different ones.
 
     ``nbytes`` counts sizes, headers and bodies; None where the snapshot lacks what is in them.
@@ -171,8 +168,7 @@ class TopicAction(StrEnum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsWritten:
+class TopicsWritten(Struct, frozen=True):
     """Records of ``topics`` were written. Of the replicas in them, ``adding`` are being added, ``removing`` removed."""
 
     action: TopicAction
@@ -193,8 +189,7 @@ class TopicsWritten:
         return TopicsEvent(self.text(), **asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
-class ElrChanged:
+class ElrChanged(Struct, frozen=True):
     """Eligible leader replicas of a KRaft cluster changed in ``partitions``: members that entered, left, and of those
     that left the ``elected`` ones, which lead now."""
 
@@ -214,8 +209,7 @@ class ElrChanged:
         return ElrEvent(self.text(), **asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsWritten:
+class RecordsWritten(Struct, frozen=True):
     """The controller of a KRaft cluster wrote records: how many of each type, and the bytes of their values."""
 
     types: Mapping[str, int]

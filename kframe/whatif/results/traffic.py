@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.arrays import Bool, Int64
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from kframe.model.ids import Api
 
 
-@dataclass(slots=True, eq=False)
-class Traffic:
+class Traffic(Struct, eq=False):
     """What each broker, by index, was sent of one kind of request.
 
     ``nbytes`` counts only requests whose size is known; ``unsized`` masks the brokers that were sent another one too.
@@ -44,8 +43,7 @@ class Traffic:
         return None if self.unsized[broker] else int(self.nbytes[broker])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SentBatch:
+class SentBatch(Struct, frozen=True, eq=False):
     """The requests of one batch.
 
     ``traffic`` is that of each kind of request. ``bytes_unknown`` is why no size is known; None if all are.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.events import AlterPartitionRequested, TopicPartition

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, VirtualClock
 from kframe.embedded.brokers import Delivery, FifoChannel
@@ -44,7 +45,7 @@ class BlindStates(MemoryStore):
             return super().perform(request)
         stored = super().perform(ReadStates(request.cluster, request.change.rows))
         expected = np.where(stored.exists, stored.partition_epoch, np.int32(NO_STATE))
-        blind: StoreRequest[Any] = replace(request, change=replace(request.change, expected=expected))
+        blind: StoreRequest[Any] = replace_fields(request, change=replace(request.change, expected=expected))
         reply: Reply = super().perform(blind)
         return reply
 
@@ -106,7 +107,7 @@ class Forgetful(MemoryStore):
 
     def perform(self, request: StoreRequest[Reply]) -> Reply:
         if isinstance(request, WriteConfigs) and request.topic is None:
-            forgetful: StoreRequest[Any] = replace(request, config={})
+            forgetful: StoreRequest[Any] = replace_fields(request, config={})
             reply: Reply = super().perform(forgetful)
             return reply
         return super().perform(request)
