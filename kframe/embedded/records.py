@@ -222,9 +222,11 @@ class RecordTree:
         record = self._records.get(path)
         return None if record is None else record.stat()
 
-    def versions(self, session: int, paths: Sequence[str]) -> list[int]:
-        """The version of each record, NO_VERSION where it is missing."""
+    def versions(self, session: int, paths: Sequence[str], *, watch: bool = False) -> list[int]:
+        """The version of each record, NO_VERSION where it is missing. ``watch`` arms a watch on each, as ``exists``."""
         self._require(session)
+        for path in paths if watch else ():
+            self._arm(session, path, of_children=False)
         return [NO_VERSION if (record := self._records.get(path)) is None else record.version for path in paths]
 
     def watch(self, session: int, path: str) -> None:

@@ -213,9 +213,9 @@ class MemoryStore:
         session, registrations = self._connected(), self._read_brokers(ReadBrokers())
         cluster = self._states.copy_cluster()
         cluster.brokers.register(registrations)
-        for name in read_topic_names(self, ReadTopicNames()):
-            _, stat = self._records.get(session, topic_path(name), watch=True)
-            self._read_versions[name] = stat.version
+        names = read_topic_names(self, ReadTopicNames())
+        versions = self._records.versions(session, list(map(topic_path, names)), watch=True)
+        self._read_versions.update(zip(names, versions, strict=True))
         for path in NOTIFICATIONS:
             if self._records.children(session, path, watch=True):
                 self._notify(_LISTS[path]())
