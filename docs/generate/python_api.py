@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, ForwardRef
 
 from msgspec import Struct
 from sphinx.errors import PycodeError
@@ -188,6 +188,8 @@ class _Text:
 
 
 def _annotation(annotation: object) -> str:
+    if isinstance(annotation, ForwardRef):  # of a named tuple
+        return annotation.__forward_arg__
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
