@@ -294,6 +294,8 @@ def write_stop_replica(
     cdef Py_ssize_t i = 0, offset
     with nogil:
         for i in range(rows.shape[0]):
+            if i + PREFETCH_ROWS < rows.shape[0]:
+                KFRAME_PREFETCH(&partition[rows[i + PREFETCH_ROWS]])
             offset = put_int32(out, entry_offset[i], partition[rows[i]])
             if version >= 3:
                 offset = put_int32(out, offset, leader_epoch[i])

@@ -40,7 +40,7 @@ def fit_sections(
     int64_t byte_limit,               # IN           limit of a section; its first entry always fits
     int64_t group_limit,              # IN           limit of the group; its first section always fits
     int64_t tail_max,                 # IN           largest tail, which counts towards the group only
-    const int32_t[::1] entry_size,    # IN   (n,)    bytes of each row's entry
+    const int32_t[::1] entry_size,    # IN   (n,)    bytes of each row's entry; (1,) if all are equal
     const int32_t[::1] topic,         # IN   (n,)
     const int32_t[::1] name_offsets,  # IN   (t+1,)
     bint grouped,                     # IN
@@ -84,8 +84,9 @@ cdef inline Py_ssize_t fit_section(
 ) noexcept nogil:
     """Take rows from ``start`` while they fit; return the position after the last one."""
     cdef Py_ssize_t i = start, items = 0, run = 0
+    cdef bint by_row = entry_size.shape[0] > 1
     cdef int64_t growth, total = length_size(0, compact)
-    cdef int32_t topic_index, current = -1
+    cdef int32_t topic_index, entry, current = -1
     cdef int32_t[RUN] size
     # Rows far apart rarely belong to one topic.
     cdef bint near = grouped and rows[end - 1] - rows[start] < 4 * (end - start)
@@ -100,9 +101,11 @@ cdef inline Py_ssize_t fit_section(
                 continue
         if i + PREFETCH_ROWS < rows.shape[0]:
             KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
-            KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
+            if by_row:
+                KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
         topic_index = topic[rows[i]]
-        growth = entry_size[rows[i]]
+        entry = entry_size[rows[i] if by_row else 0]
+        growth = entry
         if grouped and topic_index == current:
             growth += length_size(run + 1, compact) - length_size(run, compact)
         else:
@@ -118,7 +121,7 @@ cdef inline Py_ssize_t fit_section(
             items += 1
             run = 1
         row_topic[i - first] = current = topic_index
-        row_size[i - first] = entry_size[rows[i]]
+        row_size[i - first] = entry
         total += growth
         i += 1
     outer[0] = <int32_t> items
@@ -134,8 +137,9 @@ cdef inline bint sum_entries(
     cdef Py_ssize_t k
     cdef int64_t bytes_added = 0
     cdef int32_t mismatch = 0
+    cdef bint by_row = entry_size.shape[0] > 1
     for k in range(RUN):
-        size[k] = entry_size[rows[i + k]]
+        size[k] = entry_size[rows[i + k] if by_row else 0]
         bytes_added += size[k]
         mismatch |= topic[rows[i + k]] ^ current
     total[0] += bytes_added

@@ -64,7 +64,7 @@ class Encoder:
         return chain(
             leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._leaders, limit, scratch),
             update_metadata_requests(cluster, requests, versions.update_metadata, self._brokers, limit, scratch),
-            stop_replica_requests(cluster, requests, versions.stop_replica, limit, scratch),
+            stop_replica_requests(cluster, requests, versions.stop_replica, limit),
         )
 
 

@@ -12,10 +12,10 @@ from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import STOP_REPLICA
+from kframe.wire.known_topics import require_topics
 from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
-from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter, require_as_measured
 from kframe.wire.threads import by_threads
 
 #: From this version on each partition has its own delete flag; before, the request has one flag for all partitions.
@@ -38,32 +38,29 @@ def stop_replica_requests(
     requests: ControlRequests,
     api_version: int,
     byte_limit: int,
-    scratch: Scratch | None = None,
 ) -> Iterator[EncodedRequest]:
     """Each broker's StopReplica; brokers without rows get none.
 
     Before version 3 a broker may get two requests, deletions first.
     """
-    check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
+    require_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
     if not len(requests.stop_replica.rows):
         return iter(())
-    return _encode(cluster, requests, api_version, byte_limit, scratch or Scratch())
+    return _encode(cluster, requests, api_version, byte_limit)
 
 
 def _encode(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int, scratch: Scratch
+    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
 ) -> Iterator[EncodedRequest]:
-    stops = _stops(cluster, requests, api_version)
-    with scratch.reserve(len(cluster)) as (entry_size, _):
-        # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
-        entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
-        layout = STOP_REPLICA.layout(api_version)
-        writer, tail = SectionWriter(cluster, layout), end_of_struct(compact=layout.compact)
-        section_limit = byte_limit - len(stops.prefixes[0]) - len(tail)
-        yield from by_threads(
-            stops.lists,
-            lambda lists: _sections(cluster, stops, lists, api_version, writer, tail, entry_size, section_limit),
-        )
+    stops, layout = _stops(cluster, requests, api_version), STOP_REPLICA.layout(api_version)
+    # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
+    entry_size = np.array([10 if api_version >= FLAG_PER_PARTITION else 4], np.int32)
+    writer, tail = SectionWriter(cluster, layout), end_of_struct(compact=layout.compact)
+    section_limit = byte_limit - len(stops.prefixes[0]) - len(tail)
+    return by_threads(
+        stops.lists,
+        lambda lists: _sections(cluster, stops, lists, api_version, writer, tail, entry_size, section_limit),
+    )
 
 
 def _sections(

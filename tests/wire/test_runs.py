@@ -132,7 +132,8 @@ def update_metadata(p: Columns, rows: Int32, version: int, offline: list[int]) -
 
 @kinds
 @pytest.mark.parametrize("layout", [(True, True, True), (True, False, False), (False, False, False)])
-def test_sections_equal_reference(variant: str, layout: tuple[bool, bool, bool]) -> None:
+@pytest.mark.parametrize("sizes", [None, 1], ids=["sizes-by-row", "one-size"])
+def test_sections_equal_reference(variant: str, sizes: int | None, layout: tuple[bool, bool, bool]) -> None:
     for seed in SEEDS:
         p, rows = chosen(seed, variant)
         draw, count = Random(-seed), len(rows)
@@ -145,7 +146,7 @@ def test_sections_equal_reference(variant: str, layout: tuple[bool, bool, bool])
             rows,
             draw.choice([0, count // 3]),
             *limits,
-            size,
+            size[:sizes],
             p.topic,
             p.name_offsets,
             *layout,

@@ -65,9 +65,12 @@ def fit_sections(
 ) -> int:
     """Divide rows from ``first`` on into sections until the group is full. Return how many."""
 
+    def sizes_of(section_rows: Int32) -> Int32:
+        return entry_size[section_rows] if len(entry_size) > 1 else np.repeat(entry_size, len(section_rows))
+
     def measure(section_rows: Int32) -> tuple[int, int]:
         items = list(_runs(topic[section_rows], grouped))
-        total = len(length_bytes(len(items), compact)) + int(entry_size[section_rows].sum())
+        total = len(length_bytes(len(items), compact)) + int(sizes_of(section_rows).sum())
         for index, begin, end in items:
             total += len(name_bytes(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
             if grouped:
@@ -81,7 +84,7 @@ def fit_sections(
         while stop < offsets[list_index + 1] and measure(rows[start : stop + 1])[1] <= byte_limit:
             stop += 1
         row_topic[start - first : stop - first] = topic[rows[start:stop]]
-        row_size[start - first : stop - first] = entry_size[rows[start:stop]]
+        row_size[start - first : stop - first] = sizes_of(rows[start:stop])
         section_items[count], section_length[count] = measure(rows[start:stop])
         used += int(section_length[count]) + tail_max
         if count and used > group_limit:
