@@ -90,6 +90,14 @@ class Ragged:
         counts = np.concatenate([part.counts for part in parts])
         return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
+    def tile(self, count: int) -> Ragged:
+        """All lists, ``count`` times one after another."""
+        offsets = np.empty(count * len(self) + 1, np.int32)
+        first = np.arange(count, dtype=np.int32)[:, None] * self.offsets[-1]
+        np.add(first, self.offsets[:-1], out=offsets[:-1].reshape(count, len(self)))
+        offsets[-1] = count * int(self.offsets[-1])
+        return Ragged(offsets, np.tile(self.values, count))
+
     def spread(self, positions: NDArray[Any], count: int) -> Ragged:
         """``count`` lists: list ``i`` of these becomes list ``positions[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)
@@ -118,4 +126,6 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
 
 def positions_within(counts: NDArray[Any]) -> Int32:
     """``0 .. counts[i] - 1`` of every ``i``, one after another."""
+    if len(counts) and bool((counts == counts[0]).all()):
+        return np.tile(np.arange(int(counts[0]), dtype=np.int32), len(counts))
     return ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)

@@ -87,7 +87,7 @@ class Brokers:
         """
         ids = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
         known = self.look_up(ids)
-        if bool((known >= 0).all()):
+        if int(known.min(initial=0)) >= 0:
             return known
         distinct, inverse = np.unique(ids, return_inverse=True)
         new_ids = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
@@ -102,6 +102,8 @@ class Brokers:
 
     def look_up(self, broker_ids: NDArray[Any]) -> Int32:
         """Indexes of broker ids; -1 for ids that were never named. Adds no index."""
+        if self._in_range(broker_ids):
+            return np.asarray(broker_ids - self.ids[0], np.int32)
         if self.ids.min(initial=0) >= 0 and (max_id := int(self.ids.max(initial=0))) < len(broker_ids):
             # For many ids, a table of all ids costs less than one search per id.
             table = np.full(max_id + 2, -1, np.int32)
@@ -115,6 +117,12 @@ class Brokers:
         result = np.append(order, -1)[positions].astype(np.int32)
         result[np.append(self.ids, -1)[result] != broker_ids] = -1
         return result
+
+    def _in_range(self, broker_ids: NDArray[Any]) -> bool:
+        """Whether these are many ids, all of them known, and known ids follow each other in the order of indexes."""
+        if not 0 < len(self) < len(broker_ids) or not bool((np.diff(self.ids) == 1).all()):
+            return False
+        return bool(self.ids[0] <= broker_ids.min() and broker_ids.max() <= self.ids[-1])
 
     def ids_of(self, indexes: Iterable[int] | Int32 | Int64 | Bool) -> list[int]:
         """Broker ids at ``indexes``. Negative indexes (no leader) remain unchanged."""

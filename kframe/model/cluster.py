@@ -126,7 +126,7 @@ class ClusterState:
         """
         topics = self.topics.add(names, ids)
         counts = np.asarray(counts, np.int32)
-        topic = np.repeat(topics, counts).astype(np.int32)
+        topic = np.repeat(topics, counts).astype(np.int32, copy=False)
         from_zero = positions_within(counts)
         rows = self.partitions.append(topic, from_zero if partitions is None else partitions, replicas, isr, values)
         first_row = int(rows[0]) if len(rows) else len(self.partitions)
@@ -145,7 +145,8 @@ class ClusterState:
         """Add the topics of a table without leadership state; return the new rows. Brokers in the table are ids."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
-        self.partitions.replica_flags[_slot_range(self.partitions, rows)] = table.flags
+        if len(table.flags):  # the new rows own the last slots, and no others
+            self.partitions.replica_flags[-len(table.flags) :] = table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:

@@ -13,7 +13,7 @@ columns, which halves most of the memory of a partition. Code that computes with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
@@ -64,6 +64,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("replica_state", np.uint8, "slot", ReplicaState.NON_EXISTENT, "ReplicaState of the assigned replica"),
     Column("replica_flags", np.uint8, "slot", 0, "ReplicaFlag bits of the assigned replica"),
 )
+
+
+#: Row columns that ``Partitions.append`` always writes.
+_APPENDED: Final = ("topic", "partition", "slot_start", "slot_capacity", "replica_count", "isr_count")
 
 
 class SlotColumns:
@@ -158,7 +162,7 @@ class SlotColumns:
 
     def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
         """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
-        short = self.slot_capacity[rows] < capacity
+        short = values_at(self.slot_capacity, rows) < capacity
         if not short.any():
             return
         rows, capacity = rows[short], capacity[short].astype(np.int64)
@@ -183,8 +187,11 @@ class SlotColumns:
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots
 
-    def grow(self, rows: int, slots: int) -> tuple[int, int]:
-        """Allocate rows and slots. Return the first new row and slot."""
+    def grow(self, rows: int, slots: int, written: Collection[str] = ()) -> tuple[int, int]:
+        """Allocate rows and slots. Return the first new row and slot.
+
+        Columns in ``written`` get no initial values: the caller writes all of them.
+        """
         first_row, first_slot = self._rows, self._slots
         if self._slots + slots > SLOTS_MAX:
             raise ShapeError(f"{self._slots + slots} replica slots; the maximum is {SLOTS_MAX}")
@@ -199,7 +206,8 @@ class SlotColumns:
                 grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
                 grown[:used] = buffer[:used]
                 self._buffers[column.name] = buffer = grown
-            buffer[used:size] = column.fresh
+            if column.name not in written:
+                buffer[used:size] = column.fresh
         self._assign_views()
         return first_row, first_slot
 
@@ -258,15 +266,17 @@ class Partitions(SlotColumns):
         other columns get their initial values. Raises ShapeError if lengths differ or a limit is exceeded.
         """
         count = len(topic)
-        isr = Ragged.empty(count) if isr is None else isr
-        if not len(partition) == len(replicas) == len(isr) == count:
-            lengths = f"{len(replicas)} replica lists, {len(isr)} ISRs"
+        if not len(partition) == len(replicas) == (count if isr is None else len(isr)) == count:
+            lengths = f"{len(replicas)} replica lists, {count if isr is None else len(isr)} ISRs"
             raise ShapeError(f"{count} topics, {len(partition)} partitions, {lengths}")
-        replica_counts, isr_counts = replicas.counts, isr.counts
-        capacity = np.maximum(replica_counts, isr_counts)
+        replica_counts = replicas.counts
+        capacity = replica_counts if isr is None else np.maximum(replica_counts, isr.counts)
         if count and int(capacity.max()) > REPLICAS_MAX:
             raise ShapeError(f"a row of {int(capacity.max())} replicas; the maximum is {REPLICAS_MAX}")
-        first_row, first_slot = self.grow(count, int(capacity.sum()))
+        values, slot_count = values or {}, int(capacity.sum())
+        has_spare_slots = len(replicas.values) < slot_count
+        written = {*values, *_APPENDED, *(() if has_spare_slots else ("replica",))}
+        first_row, first_slot = self.grow(count, slot_count, written)
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         if not count:
             return rows
@@ -279,16 +289,19 @@ class Partitions(SlotColumns):
             "partition": partition,
             "slot_capacity": capacity,
             "replica_count": replica_counts,
-            "isr_count": isr_counts,
+            "isr_count": 0 if isr is None else isr.counts,
         }
-        for name, column in {**(values or {}), **fixed}.items():
+        for name, column in {**values, **fixed}.items():
             getattr(self, name)[first_row:] = column
         starts = self.slot_start[first_row:]
-        starts[:] = first_slot + np.cumsum(capacity) - capacity
+        starts[:] = (offsets_of(capacity) if has_spare_slots else replicas.offsets)[:-1]
+        starts += np.int32(first_slot)
         for slots, lists in ((self.replica, replicas), (self.isr, isr)):
-            if len(lists.values) == len(slots) - first_slot:  # no row has spare slots
+            if lists is None:
+                continue
+            if len(lists.values) == slot_count:  # no row has spare slots
                 slots[first_slot:] = lists.values
-            else:
+            elif len(lists.values):
                 slots[ragged_positions(starts, lists.counts)] = lists.values
         return rows
 

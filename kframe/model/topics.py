@@ -4,7 +4,7 @@ uses."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final
@@ -30,7 +30,10 @@ _INITIAL: Final = {
     "deletion_started": 0,
     "deletion_halted": 0,
 }
-_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+#: Characters of the longest topic name.
+NAME_MAX: Final = 249
+_NAME: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{NAME_MAX}}}", re.ASCII)
+_ALL_VALID: Final = re.compile(r"[a-zA-Z0-9._-]*", re.ASCII).fullmatch
 
 
 def topic_name_problem(name: str) -> str | None:
@@ -38,6 +41,14 @@ def topic_name_problem(name: str) -> str | None:
     if _NAME.fullmatch(name) and name not in (".", ".."):
         return None
     return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
+
+
+def are_topic_names(names: Sequence[str]) -> bool:
+    """Whether Kafka accepts all these topic names: ``topic_name_problem`` has none for any of them."""
+    lengths = [len(name) for name in names]
+    if min(lengths, default=1) == 0 or max(lengths, default=1) > NAME_MAX or "." in names or ".." in names:
+        return False
+    return _ALL_VALID("".join(names)) is not None
 
 
 def metric_name(name: str) -> str:
@@ -118,6 +129,10 @@ class Topics:
     def collides(self, name: str) -> bool:
         """Whether a topic has the same name in metrics, where dots and underscores are the same."""
         return metric_name(name) in self._mapped_names
+
+    def has_none_of(self, names: Sequence[str], metric_names: Set[str]) -> bool:
+        """Whether no topic has one of these names, or one of these names in metrics."""
+        return self._index.keys().isdisjoint(names) and self._mapped_names.isdisjoint(metric_names)
 
     def find_id(self, topic_id: bytes) -> int | None:
         """Index of the topic that has this id, or None."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kframe.core.topics.topic_validation import NewTopicChecks
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested
@@ -110,6 +111,20 @@ def test_create_topics_returns_first_failed_check(new: NewTopic, code: ErrorCode
     assert driver.store.perform(ReadTopicNames()) == names | created
     if not created:
         assert driver.batches == []
+
+
+def test_request_is_accepted_whole_only_if_no_topic_has_an_error() -> None:
+    """Each topic of the table beside a valid one, and topics that are valid only without each other."""
+    driver = make_driver()
+    for new in [row[1] for row in CREATION]:
+        checks, pair = NewTopicChecks(driver.context), (topic("valid"), new)
+        is_plain = not new.config and new.assignments is None
+        assert checks.accepts_all(pair) is (is_plain and checks.error_of(new) is NONE)
+    checks = NewTopicChecks(driver.context)
+    assert checks.accepts_all((topic("a.b"), topic("a-b")))
+    assert not checks.accepts_all((topic("a.b"), topic("a_b")))
+    assert not checks.accepts_all((topic("a"), topic("a")))
+    assert not checks.accepts_all(())
 
 
 def test_topics_of_request_are_independent() -> None:

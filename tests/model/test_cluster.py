@@ -15,7 +15,7 @@ from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaState
-from kframe.model.topics import Topics, topic_name_problem
+from kframe.model.topics import Topics, are_topic_names, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
 from tests.cluster_strategies import clusters
 
@@ -62,17 +62,29 @@ def test_broker_lookup_by_id(ids: tuple[int, ...], times: int) -> None:
     assert len(brokers) == len(ids)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_lookup_of_many_consecutive_broker_ids(dtype: type) -> None:
+    brokers = Brokers()
+    brokers.index_of((4, 5, 6))
+    indexes = brokers.look_up(np.array([6, 4, 5, 4], dtype))
+    assert indexes.dtype == np.int32
+    assert indexes.tolist() == [2, 0, 1, 0]
+    assert brokers.look_up(np.array([6, 4, 7, 3], dtype)).tolist() == [2, 0, -1, -1]
+
+
 # -- topics
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "a" * 249, "..."])
 def test_topic_names(name: str) -> None:
     assert topic_name_problem(name) is None
+    assert are_topic_names(["b", name])
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "ä", "a/b", "a\n", "\u0663"])
 def test_invalid_topic_names(name: str) -> None:
     assert "1 to 249" in (topic_name_problem(name) or "")
+    assert not are_topic_names(["b", name])
 
 
 def test_rows_are_located_after_each_expansion() -> None:

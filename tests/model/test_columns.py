@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kframe.errors import ShapeError
 from kframe.model import columns
-from kframe.model.arrays import Int32, Ragged, offsets_of, ragged_positions
+from kframe.model.arrays import Int32, Ragged, offsets_of, positions_within, ragged_positions
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, REPLICAS_MAX, Partitions
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
@@ -118,6 +118,8 @@ def test_many_lists_compare_as_few(lengths: tuple[int, int]) -> None:
 def test_distinct_rows(count: int, rows: list[int]) -> None:
     """A few rows among many are sorted. Many rows use a mask."""
     assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
+    repeated_rows = np.array([*rows * 1_000, 9], np.int32)
+    assert distinct_rows(repeated_rows, count).tolist() == sorted({*rows, 9})
 
 
 def test_ragged_positions() -> None:
@@ -257,3 +259,16 @@ def test_partition_at_rf_3_takes_at_most_100_bytes() -> None:
     arrays = [value for kind in kinds for value in vars(kind).values() if isinstance(value, np.ndarray)]
     spoken = sum(len(name) for name in names)
     assert (cluster.partitions.nbytes + sum(array.nbytes for array in arrays) + spoken) / count <= 100
+
+
+@pytest.mark.parametrize("lists", [[[1, 2], [3, 4]], [[1], [], [2, 3, 4]], [[]], []])
+def test_tiled_lists_repeat_all_lists(lists: list[list[int]]) -> None:
+    tiled = Ragged.of(lists).tile(3)
+    assert [tiled[i].tolist() for i in range(len(tiled))] == lists * 3
+
+
+@pytest.mark.parametrize("counts", [[2, 2, 2], [1, 0, 3], [0, 0], []])
+def test_positions_within_lists(counts: list[int]) -> None:
+    positions = positions_within(np.array(counts, np.int32))
+    assert positions.dtype == np.int32
+    assert positions.tolist() == [position for count in counts for position in range(count)]

@@ -24,6 +24,7 @@ from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.log_entries import Message, TopicAssignments
+from kframe.model.row_views import values_at
 from kframe.model.tables import TopicTable
 from kframe.ports.store_requests import ReadTopicNames, ReadTopics
 
@@ -68,8 +69,10 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     yield from topic_metadata.replace_unknown_brokers(context, rows)
     _report(context, table, deleted, rows)
     yield from topic_metadata.create_partitions(context, rows)
-    state = cluster.partitions.state[rows]
-    yield from partition_reassignment.on_leaders_initialised(context, rows[state == PartitionState.ONLINE])
+    state = values_at(cluster.partitions.state, rows).copy()
+    is_online = state == PartitionState.ONLINE
+    online = rows if is_online.all() else rows[is_online]
+    yield from partition_reassignment.on_leaders_initialised(context, online)
     yield from _load_states(context, rows[state == PartitionState.NEW])
 
 

@@ -16,14 +16,13 @@ from kframe.core.topics.replica_assignment import current, invalid_targets, is_r
 from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
 from kframe.core.topics.topic_validation import (
     TOO_MANY_PARTITIONS,
-    PlacementBrokers,
-    creation_error,
+    NewTopicChecks,
     growth_error,
     settings_problem,
 )
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
-from kframe.model.arrays import Bool, Int16, Int32, Ragged, offsets_of
+from kframe.model.arrays import Bool, Int16, Int32, Ragged
 from kframe.model.changes import WriteCode
 from kframe.model.events import (
     CreatePartitionsRequested,
@@ -35,7 +34,6 @@ from kframe.model.events import (
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.row_views import values_at
 from kframe.model.tables import Targets, TopicTable
-from kframe.model.topics import metric_name
 from kframe.ports.store_requests import CreateTopics, QueueDeletions, WriteAssignments
 
 
@@ -81,24 +79,7 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
 
     Topics have ids if the inter-broker protocol has them (``AdminZkClient.createTopicWithAssignment``).
     """
-    listed = Counter(topic.name for topic in request.topics)
-    brokers = PlacementBrokers.of(context.cluster.brokers)
-    codes: dict[str, ErrorCode] = {}
-    accepted: list[NewTopic] = []
-    messages: dict[str, str] = {}
-    stored: set[str] = set()
-    for topic in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, brokers, stored)
-        codes[topic.name] = error
-        problem = settings_problem(context, topic.config) if error is ErrorCode.INVALID_CONFIG else None
-        if problem is not None:
-            messages[topic.name] = problem.text
-        if error is ErrorCode.POLICY_VIOLATION:
-            messages[topic.name] = TOO_MANY_PARTITIONS
-        if error is ErrorCode.NONE:
-            if not request.validate_only:
-                stored.add(metric_name(topic.name))
-            accepted.append(topic)
+    codes, messages, accepted = _validate(context, request)
     if accepted and not request.validate_only:
         table = _with_replicas(context, accepted, request)
         configs = tuple(topic.config for topic in accepted)
@@ -109,6 +90,32 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
     return TopicsResponse(
         codes, messages, _shapes(context, [topic.name for topic in accepted if not codes[topic.name]])
     )
+
+
+def _validate(
+    context: Context, request: CreateTopicsRequested
+) -> tuple[dict[str, ErrorCode], dict[str, str], list[NewTopic]]:
+    """The code of each topic by name, error messages by name, and the valid topics."""
+    checks = NewTopicChecks(context)
+    if checks.accepts_all(request.topics):
+        return {topic.name: ErrorCode.NONE for topic in request.topics}, {}, list(request.topics)
+    listed = Counter(topic.name for topic in request.topics)
+    codes: dict[str, ErrorCode] = {}
+    accepted: list[NewTopic] = []
+    messages: dict[str, str] = {}
+    for topic in request.topics:
+        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else checks.error_of(topic)
+        codes[topic.name] = error
+        problem = settings_problem(context, topic.config) if error is ErrorCode.INVALID_CONFIG else None
+        if problem is not None:
+            messages[topic.name] = problem.text
+        if error is ErrorCode.POLICY_VIOLATION:
+            messages[topic.name] = TOO_MANY_PARTITIONS
+        if error is ErrorCode.NONE:
+            if not request.validate_only:
+                checks.add(topic)
+            accepted.append(topic)
+    return codes, messages, accepted
 
 
 def _shapes(context: Context, names: list[str]) -> dict[str, TopicShape]:
@@ -259,10 +266,9 @@ def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopi
         if size not in automatic:
             automatic[size] = assign_automatically(assignable, *size, request.start_index, request.shift)
         lists.append(automatic[size])
-    counts = np.array([len(replicas) for replicas in lists], np.int32)
+    counts = np.fromiter(map(len, lists), np.int32, len(lists))
     if len(automatic) == 1 and all(topic.assignments is None for topic in topics):
-        each, count = lists[0], len(lists)
-        replicas = Ragged(offsets_of(np.tile(each.counts, count)), np.tile(each.values, count))
+        replicas = lists[0].tile(len(lists))
     else:
         replicas = Ragged.chain(lists)
     return TopicTable.starting(tuple(topic.name for topic in topics), counts, replicas)

@@ -16,6 +16,7 @@ from kframe import kernels
 from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
+from kframe.model.row_views import block_of
 
 #: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
@@ -58,6 +59,9 @@ class DeletingReplicas:
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
         p = self._cluster.partitions
+        if not self._is_counted.any():
+            p.replica_state[block_of(slots)] = target
+            return
         kernels.set_replica_states(
             rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1), self._totals
         )

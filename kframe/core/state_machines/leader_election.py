@@ -55,12 +55,14 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
         return rows
     leader = context.selection.choose(context.cluster, ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
     led = leader != NO_LEADER
-    context.log_failed(rows[~led], PartitionState.ONLINE, "no replica is online")
+    if not led.all():
+        context.log_failed(rows[~led], PartitionState.ONLINE, "no replica is online")
     change, _ = _plan(context, ElectionKind.INITIAL, *_select(led, rows, leader))
     result = yield from context.write(change)
-    refused = change.rows[~result.accepted]
-    context.log_failed(refused, PartitionState.ONLINE, "storage has a state for it already")
-    created = change.rows[result.accepted]
+    created, accepted = change.rows, result.accepted
+    if not accepted.all():
+        context.log_failed(created[~accepted], PartitionState.ONLINE, "storage has a state for it already")
+        created = created[accepted]
     queue_election(context, batch, ElectionKind.INITIAL, created)
     return created
 

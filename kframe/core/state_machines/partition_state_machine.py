@@ -99,11 +99,12 @@ def _bring_online(
     """Initialise New partitions, elect leaders of the others, and send the requests of both in one batch."""
     state = context.cluster.partitions.state
     batch = context.batch()
-    new = values_at(state, rows) == PartitionState.NEW
-    initialised = yield from leader_election.initialise(context, rows[new], batch)
+    is_new = values_at(state, rows) == PartitionState.NEW
+    new, others = (rows, rows[:0]) if is_new.all() else (rows[is_new], rows[~is_new])
+    initialised = yield from leader_election.initialise(context, new, batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
     state[block_of(initialised)] = PartitionState.ONLINE
-    elected, failed = yield from leader_election.elect(context, rows[~new], strategy, batch, following)
+    elected, failed = yield from leader_election.elect(context, others, strategy, batch, following)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE
     context.gauges.touch_leaders(initialised)

@@ -179,11 +179,17 @@ def _queue_states(
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
+def _any_has_state(p: Partitions, rows: Int32) -> bool:
+    """Whether any partition from the first to the last of ``rows`` has a state."""
+    span = slice(int(rows.min()), int(rows.max()) + 1) if len(rows) else slice(0)
+    return bool((p.partition_epoch[span] != NO_STATE).any())
+
+
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    has_state = p.partition_epoch[replicas.rows] != NO_STATE
-    if has_state.any():  # no partition of a new topic has a state
+    if _any_has_state(p, replicas.rows):  # no partition of a new topic has one
+        has_state = p.partition_epoch[replicas.rows] != NO_STATE
         brokers = replicas.brokers(p)
         leads = has_state & (p.leader[replicas.rows] == brokers)
         context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")

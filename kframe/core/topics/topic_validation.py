@@ -5,7 +5,7 @@ Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient`` and ``Topic``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.brokers import Brokers
 from kframe.model.config import REMOTE_STORAGE
 from kframe.model.topic_configs import ConfigProblem, config_problem
-from kframe.model.topics import metric_name, topic_name_problem
+from kframe.model.topics import are_topic_names, metric_name, topic_name_problem
 
 #: KRaft's metadata topic, which cannot be created.
 CLUSTER_METADATA = "__cluster_metadata"
@@ -50,31 +50,67 @@ class PlacementBrokers:
         return PlacementBrokers(int(np.count_nonzero(brokers.registered)), any(named) and not all(named))
 
 
-def creation_error(
-    context: Context, topic: NewTopic, registered: PlacementBrokers, metric_names: Collection[str] = ()
-) -> ErrorCode:
-    """The error of a new topic, NONE if it is valid. ``metric_names`` are those of earlier topics in the request."""
-    topics = context.cluster.topics
-    if topic.name == CLUSTER_METADATA:
-        return ErrorCode.INVALID_REQUEST
-    if topic.name in topics:
-        return ErrorCode.TOPIC_ALREADY_EXISTS
-    if None in topic.config.values():
-        return ErrorCode.INVALID_CONFIG
-    if topic.assignments is not None:
-        if topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
+class NewTopicChecks:
+    """The checks of the topics of one CreateTopics request. Topics of equal counts need them only once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._brokers = PlacementBrokers.of(context.cluster.brokers)
+        self._counts_errors: dict[tuple[int, int], ErrorCode] = {}
+        """By partitions and replication factor, as they are in the request."""
+        self._metric_names: set[str] = set()
+
+    def add(self, topic: NewTopic) -> None:
+        """Record a topic that will be created: later topics may not have its name in metrics."""
+        self._metric_names.add(metric_name(topic.name))
+
+    def accepts_all(self, topics: Sequence[NewTopic]) -> bool:
+        """Whether all topics of the request are valid, and need no check of their own.
+
+        False where any has settings or assignments, or may be invalid: then ``error_of`` decides about each.
+        """
+        names = [topic.name for topic in topics]
+        metric_names = set(map(metric_name, names))
+        if len(names) == 0 or len(metric_names) < len(names) or CLUSTER_METADATA in names:
+            return False
+        if any(topic.config or topic.assignments is not None for topic in topics):
+            return False
+        by_counts = {(topic.partitions, topic.replication_factor): topic for topic in topics}
+        return (
+            are_topic_names(names)
+            and self._context.cluster.topics.has_none_of(names, metric_names)
+            and all(self._counts_error(topic) is ErrorCode.NONE for topic in by_counts.values())
+        )
+
+    def error_of(self, topic: NewTopic) -> ErrorCode:
+        """The error of a new topic, NONE if it is valid."""
+        topics = self._context.cluster.topics
+        if topic.name == CLUSTER_METADATA:
             return ErrorCode.INVALID_REQUEST
-    else:
-        error = _counts_error(context, topic, registered)
-        if error is not ErrorCode.NONE:
-            return error
-    collides = topics.collides(topic.name) or metric_name(topic.name) in metric_names
-    if topic_name_problem(topic.name) is not None or collides:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    error = _assignment_error(context, topic)
-    if error is ErrorCode.NONE and settings_problem(context, topic.config) is not None:
-        return ErrorCode.INVALID_CONFIG
-    return error
+        if topic.name in topics:
+            return ErrorCode.TOPIC_ALREADY_EXISTS
+        if topic.config and None in topic.config.values():
+            return ErrorCode.INVALID_CONFIG
+        if topic.assignments is None:
+            error = self._counts_error(topic)
+            if error is not ErrorCode.NONE:
+                return error
+        elif topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
+            return ErrorCode.INVALID_REQUEST
+        collides = topics.collides(topic.name) or metric_name(topic.name) in self._metric_names
+        if collides or topic_name_problem(topic.name) is not None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        error = _assignment_error(self._context, topic)
+        if error is ErrorCode.NONE and settings_problem(self._context, topic.config) is not None:
+            return ErrorCode.INVALID_CONFIG
+        return error
+
+    def _counts_error(self, topic: NewTopic) -> ErrorCode:
+        size = topic.partitions, topic.replication_factor
+        error = self._counts_errors.get(size)
+        if error is None:
+            error = self._counts_errors[size] = _counts_error(self._context, topic, self._brokers)
+        return error
 
 
 def settings_problem(context: Context, config: Mapping[str, str | None]) -> ConfigProblem | None:
