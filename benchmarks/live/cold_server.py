@@ -3,8 +3,8 @@
 After a restart of the whole ensemble the server serves the first requests with code that its JIT compiler has not
 translated yet. On a small machine the compiler takes the processor from the controller. To tell this from
 kframe's own work, each run of the controller has a counterpart: the raw requests of both events on another server
-process with the same data, which has served nothing either. The order of the two changes from pair to pair. Needs
-Maven and JDK 17.
+process with the same data, which has served nothing either. The order of the two changes from pair to pair. A failover
+also sends states to all brokers, so the bytes alone are measured, too. Needs Maven and JDK 17.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import socket
 import statistics
+import struct
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +30,7 @@ from kframe_zookeeper.session.requests import check
 from kframe_zookeeper.znodes import paths
 
 from benchmarks.live.__main__ import spread
-from benchmarks.live.broker import StandInBroker
+from benchmarks.live.broker import UPDATE_METADATA, StandInBroker
 from benchmarks.live.controllers import (
     KFRAME,
     QUIET_SECONDS,
@@ -49,11 +52,14 @@ from verification.zookeeper.kafka import jars
 EVENTS: Final = ("failover", "broker-failure")
 #: Seconds until a server has read its snapshot and log.
 START_S: Final = 300.0
-HEADINGS: Final = ("event", "partitions", "kframe s", "compiler s", "raw s", "compiler s", "times raw")
+HEADINGS: Final = ("event", "partitions", "kframe s", "compiler s", "raw s", "compiler s", "times raw", "bytes alone s")
 LEGEND: Final = (
     "Each run is the first on a new server process. compiler: processor time of the server's JIT compiler during the "
-    "event. raw: the requests alone. times raw: by pairs, median (least to most)."
+    "event. raw: the requests alone. times raw: by pairs, median (least to most). bytes alone: to send the brokers as "
+    "many bytes as the failover sends."
 )
+#: What is sent in one request.
+_PART: Final = bytes(8 * 2**20)
 
 Record = dict[str, Any]
 
@@ -97,18 +103,42 @@ def kframe_run(setup: Setup, server: ColdServer, brokers: list[StandInBroker], n
     return measured
 
 
-def raw_run(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Record]:
-    """The reads of a failover, and after as long a pause as kframe has the writes of a broker failure."""
+def raw_run(
+    setup: Setup, server: ColdServer, raw: Raw, number: int, brokers: list[StandInBroker], sent_bytes: int
+) -> list[Record]:
+    """The reads of a failover, and after as long a pause as kframe has the writes of a broker failure.
+
+    The bytes that the failover sends are sent between the two.
+    """
     about = setup.about("raw", number)
     version = server.client.get(paths.CONTROLLER_EPOCH)[1].version
     raw = replace(raw, guard=check(paths.CONTROLLER_EPOCH, version))
     session = open_session(server.address)
     try:
-        measured = [_timed("failover", about, server.pid, lambda: raw.read(session))]
+        failover = _timed("failover", about, server.pid, lambda: raw.read(session))
+        sending_seconds, _ = timed(lambda: send_bytes(sent_bytes, brokers))
         time.sleep(QUIET_SECONDS)
-        return [*measured, _timed("broker-failure", about, server.pid, lambda: raw.write(session))]
+        failure = _timed("broker-failure", about, server.pid, lambda: raw.write(session))
+        return [failover | {"sending_seconds": round(sending_seconds, 3)}, failure]
     finally:
         session.close()
+
+
+def send_bytes(count: int, brokers: Sequence[StandInBroker]) -> None:
+    """Send so many bytes to the brokers, to each the same part, in requests that they accept."""
+    with ThreadPoolExecutor(len(brokers)) as pool:
+        for sending in [pool.submit(_send, broker, count // len(brokers)) for broker in brokers]:
+            sending.result()
+
+
+def _send(broker: StandInBroker, count: int) -> None:
+    with socket.create_connection(("127.0.0.1", broker.port)) as connection:
+        while count > 0:
+            part = memoryview(_PART)[:count]
+            connection.sendall(struct.pack(">ihhi", 8 + len(part), UPDATE_METADATA, 8, 0))
+            connection.sendall(part)
+            connection.recv(64)  # the response
+            count -= len(part)
 
 
 def _timed(event: str, about: Record, server: int, action: Callable[[], None]) -> Record:
@@ -130,14 +160,17 @@ def measure_pairs(setup: Setup, pairs: int, folder: Path) -> Iterator[Record]:
         raw = Raw.of(session, FAILING)
         session.close()
     brokers = [StandInBroker(broker_id) for broker_id in range(setup.brokers)]
+    sent_bytes = 0
     for number in range(pairs):
         for side in ("raw", "kframe") if number % 2 else ("kframe", "raw"):
             print(f"{setup.partitions:,} partitions, {side}, run {number + 1}", file=sys.stderr)
             with cold_server(setup, folder) as server:
                 if side == "raw":
-                    yield from raw_run(setup, server, raw, number)
+                    yield from raw_run(setup, server, raw, number, brokers, sent_bytes)
                 else:
-                    yield from kframe_run(setup, server, brokers, number)
+                    measured = kframe_run(setup, server, brokers, number)
+                    sent_bytes = measured[0]["bytes"]
+                    yield from measured
 
 
 def rows(measured: Sequence[Record]) -> list[Record]:
@@ -159,6 +192,7 @@ def _row(event: str, measured: Sequence[Record]) -> Record:
         "compiler": compiler["kframe"],
         "raw_compiler": compiler["raw"],
         "times_raw": [ours / theirs for ours, theirs in zip(seconds["kframe"], seconds["raw"], strict=True)],
+        "sending": [row["sending_seconds"] for row in measured if "sending_seconds" in row],
     }
 
 
@@ -177,7 +211,8 @@ def ratios(results: Sequence[Record]) -> list[Ratio]:
 def line(row: Record) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     cells = (", ".join(f"{value:.2f}" for value in row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler"))
-    return (row["event"], f"{row['partitions']:,}", *cells, spread(row["times_raw"]))
+    sending = ", ".join(f"{value:.2f}" for value in row["sending"])
+    return (row["event"], f"{row['partitions']:,}", *cells, spread(row["times_raw"]), sending)
 
 
 def main(words: Sequence[str] | None = None) -> int:

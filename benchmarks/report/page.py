@@ -180,6 +180,7 @@ def cold_server(rows: Sequence[Row]) -> str:
             "requests alone",
             "server's compiler",
             "kframe in times of them",
+            "its bytes alone",
         ),
         [
             (
@@ -187,6 +188,7 @@ def cold_server(rows: Sequence[Row]) -> str:
                 f"{row['partitions']:,}",
                 *(_seconds(row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler")),
                 _times(row["times_raw"]),
+                _seconds(row["sending"]),
             )
             for row in rows
         ],

@@ -42,6 +42,7 @@ def assigned(module: ModuleType, cluster: ClusterState, rows: Any, new_lists: Ra
     changed = cluster.copy()
     p = changed.partitions
     p.ensure_capacity(rows, new_lists.counts + p.replica_count[rows])
+    p.own("replica_count", "replica")
     max_replicas, removed_counts = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
     total = module.assign_replicas(
         rows,
