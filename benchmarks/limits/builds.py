@@ -30,6 +30,8 @@ LEGEND: Final = (
     "decided, applied and encoded."
 )
 _IMPORT: Final = "from kframe import WhatIf"
+#: An event of ten times the partitions on ten times the brokers.
+_LARGEST: Final = "controller-failover"
 
 Result = dict[str, Any]
 
@@ -52,9 +54,14 @@ def rows(partitions: int, brokers: int, folder: Path) -> Iterator[Row]:
         source = generated_in(folder, partitions, brokers, mode)
         yield Row(f"whatif fail, {mode}", (*cli, "whatif", "fail", str(source), "--brokers", "1"))
         yield Row(f"whatif sweep, {mode}", (*cli, "whatif", "sweep", str(source)))
-    size = ("--partitions", str(partitions), "--brokers", str(brokers), "--runs", "1")
     for name in EVENTS:
-        yield Row(name, (*cli, "bench", name, *size, "-o", "json"), is_event=True)
+        yield _event(name, name, partitions, brokers)
+    yield _event(f"{_LARGEST}, {10 * partitions:,}", _LARGEST, 10 * partitions, 10 * brokers)
+
+
+def _event(row: str, name: str, partitions: int, brokers: int) -> Row:
+    size = ("--partitions", str(partitions), "--brokers", str(brokers), "--runs", "1")
+    return Row(row, ("-m", "kframe.cli", "bench", name, *size, "-o", "json"), is_event=True)
 
 
 def measure(row: Row, trees: Mapping[str, Path], runs: int) -> Result:

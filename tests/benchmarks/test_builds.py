@@ -16,10 +16,11 @@ SIZE = ["--partitions", "1000", "--brokers", "10", "--runs", "1"]
 
 def test_commands_and_events_of_both_builds_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
-    chosen = ["--beside", str(ROOT), "--rows", "whatif fail, kraft", "broker-failure", "--out", str(out)]
+    names = ["whatif fail, kraft", "broker-failure", "controller-failover, 10,000"]
+    chosen = ["--beside", str(ROOT), "--rows", *names, "--out", str(out)]
     assert builds.main([*SIZE, *chosen]) == 0
     record = json.loads(out.read_text())
-    assert [row["row"] for row in record["builds"]] == ["whatif fail, kraft", "broker-failure"]
+    assert [row["row"] for row in record["builds"]] == names
     for row in record["builds"]:
         assert set(row["seconds"]) == {"earlier", "now"}
         assert all(seconds > 0 for seconds in row["seconds"].values())
