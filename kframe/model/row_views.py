@@ -26,6 +26,12 @@ def block_of(rows: NDArray[Any]) -> slice | NDArray[Any]:
     return slice(first, last + 1) if is_block else rows
 
 
+def span_of(rows: NDArray[Any]) -> slice | NDArray[Any]:
+    """An index of ``rows`` and of the rows between them: a slice where it has no more elements, otherwise the array."""
+    is_dense = len(rows) > 0 and bool(np.ptp(rows) < len(rows))
+    return slice(int(rows.min()), int(rows.max()) + 1) if is_dense else rows
+
+
 def adjacent_blocks(starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
     """Whether blocks of one length follow each other without a gap."""
     return bool((lengths == lengths[0]).all()) and bool((np.diff(starts) == lengths[0]).all())

@@ -21,7 +21,7 @@ from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, distinct_values, without_values
 from kframe.model.log_entries import Message
-from kframe.model.row_views import values_at
+from kframe.model.row_views import span_of, values_at
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -179,16 +179,10 @@ def _queue_states(
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
-def _any_has_state(p: Partitions, rows: Int32) -> bool:
-    """Whether any partition from the first to the last of ``rows`` has a state."""
-    span = slice(int(rows.min()), int(rows.max()) + 1) if len(rows) else slice(0)
-    return bool((p.partition_epoch[span] != NO_STATE).any())
-
-
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    if _any_has_state(p, replicas.rows):  # no partition of a new topic has one
+    if (p.partition_epoch[span_of(replicas.rows)] != NO_STATE).any():  # no partition of a new topic has one
         has_state = p.partition_epoch[replicas.rows] != NO_STATE
         brokers = replicas.brokers(p)
         leads = has_state & (p.leader[replicas.rows] == brokers)
