@@ -16,11 +16,10 @@ from kframe.model.lists import distinct_rows
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import EncodedBrokers
-from kframe.wire.known_topics import require_topics
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Frame, Group, Lists, SectionWriter, require_as_measured
+from kframe.wire.sections import Frame, Group, Lists, SectionWriter, check_topics, require_as_measured
 from kframe.wire.threads import by_threads, map_by_threads, row_blocks
 
 #: Offset of ``is_new`` from the end of an entry, by version; 0 for none. The recovery state (6+) and the count of
@@ -159,7 +158,7 @@ def leader_and_isr_requests(
     if not len(requests.leader_and_isr.rows):
         return iter(())
     distinct = distinct_rows(requests.leader_and_isr.rows, len(cluster))
-    require_topics(LEADER_AND_ISR.name, cluster, distinct)
+    check_topics(LEADER_AND_ISR.name, cluster, distinct)
     leaders = LiveLeaders(cluster, distinct, broker_entries, LEADER_AND_ISR.layout(api_version).compact)
     return _encode(cluster, requests, api_version, distinct, leaders, byte_limit, scratch or Scratch())
 

@@ -12,10 +12,9 @@ from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import STOP_REPLICA
-from kframe.wire.known_topics import require_topics
 from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
-from kframe.wire.sections import Lists, SectionWriter, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_measured
 from kframe.wire.threads import by_threads
 
 #: From this version on each partition has its own delete flag; before, the request has one flag for all partitions.
@@ -43,7 +42,7 @@ def stop_replica_requests(
 
     Before version 3 a broker may get two requests, deletions first.
     """
-    require_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
+    check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
     if not len(requests.stop_replica.rows):
         return iter(())
     return _encode(cluster, requests, api_version, byte_limit)

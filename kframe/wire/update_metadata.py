@@ -14,11 +14,10 @@ from kframe.model.cluster import ClusterState
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import UPDATE_METADATA
 from kframe.wire.brokers import EncodedBrokers
-from kframe.wire.known_topics import require_topics
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Frame, Group, Lists, SectionWriter, require_as_measured
+from kframe.wire.sections import Frame, Group, Lists, SectionWriter, check_topics, require_as_measured
 from kframe.wire.threads import map_by_threads, row_blocks
 
 
@@ -31,7 +30,7 @@ def update_metadata_requests(
     scratch: Scratch | None = None,
 ) -> Iterator[EncodedRequest]:
     """Each broker's UpdateMetadata, at least one. Raises ConfigError if a broker cannot be encoded."""
-    require_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
+    check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
     if not len(requests.metadata_brokers):
         return iter(())
     tail = live_brokers(cluster, broker_entries, UPDATE_METADATA.layout(api_version).compact)
