@@ -127,7 +127,7 @@ ctypedef fused slot_value_t:
 cdef inline void prefetch_list(
     const int32_t[::1] starts, const int32_t[::1] offsets, Py_ssize_t i, const slot_value_t[::1] values,
 ) noexcept nogil:
-    """Prefetch both ends of the list PREFETCH_ROWS ahead: it begins at ``starts``, its length is that in ``offsets``."""
+    """Prefetch both ends of the list PREFETCH_ROWS ahead: ``starts`` has its begin, ``offsets`` its length."""
     cdef Py_ssize_t ahead = i + PREFETCH_ROWS
     if ahead < starts.shape[0] and offsets[ahead] < offsets[ahead + 1]:
         KFRAME_PREFETCH(&values[starts[ahead]])
