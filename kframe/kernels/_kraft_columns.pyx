@@ -41,13 +41,13 @@ cdef inline Py_ssize_t list_block(
 ) noexcept nogil:
     """Append those of BLOCK ascending rows whose list contains the broker; return the new number of ``rows``."""
     cdef Py_ssize_t first = slot_start[first_row], end = slot_start[first_row + BLOCK]
-    cdef Py_ssize_t ahead, slot, row
+    cdef Py_ssize_t prefetched, slot, row
     cdef uint64_t equal
     while first < end:
-        ahead = first + PREFETCH_BYTES // sizeof(broker_t)
-        if ahead + BLOCK <= values.shape[0]:
-            KFRAME_PREFETCH(&values[ahead])
-            KFRAME_PREFETCH(&values[ahead + BLOCK // 2])
+        prefetched = first + PREFETCH_BYTES // sizeof(broker_t)
+        if prefetched + BLOCK <= values.shape[0]:
+            KFRAME_PREFETCH(&values[prefetched])
+            KFRAME_PREFETCH(&values[prefetched + BLOCK // 2])
         equal = equal_slots(&values[first + BLOCK - 1] - (BLOCK - 1), broker)
         while equal:
             slot = first + lowest_bit(equal)
@@ -121,22 +121,22 @@ def read_partitions(
     int32_t[::1] isr_offsets,                 # OUT  (k + 1,)
 ):
     """Read where the lists of rows are, and their leaders; return the number of members in the other four lists."""
-    cdef Py_ssize_t i, row, ahead, members = 0
+    cdef Py_ssize_t i, row, prefetched, members = 0
     cdef int32_t replicas = 0, in_sync = 0
     cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         replica_offsets[0] = isr_offsets[0] = 0
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
-                ahead = rows[i + PREFETCH_ROWS]
-                KFRAME_PREFETCH(&slot_start[ahead])
-                KFRAME_PREFETCH(&replica_count[ahead])
-                KFRAME_PREFETCH(&isr_count[ahead])
-                KFRAME_PREFETCH(&elr_count[ahead])
-                KFRAME_PREFETCH(&last_known_elr_count[ahead])
-                KFRAME_PREFETCH(&adding_count[ahead])
-                KFRAME_PREFETCH(&removing_count[ahead])
-                KFRAME_PREFETCH(&leader[ahead])
+                prefetched = rows[i + PREFETCH_ROWS]
+                KFRAME_PREFETCH(&slot_start[prefetched])
+                KFRAME_PREFETCH(&replica_count[prefetched])
+                KFRAME_PREFETCH(&isr_count[prefetched])
+                KFRAME_PREFETCH(&elr_count[prefetched])
+                KFRAME_PREFETCH(&last_known_elr_count[prefetched])
+                KFRAME_PREFETCH(&adding_count[prefetched])
+                KFRAME_PREFETCH(&removing_count[prefetched])
+                KFRAME_PREFETCH(&leader[prefetched])
             row = rows[i]
             starts[i], leaders[i] = slot_start[row], leader[row]
             replicas += replica_count[row]
@@ -195,18 +195,18 @@ def store_isrs(
     broker_t[::1] isr,                 # OUT  (s,)
 ):
     """Store ISRs that fit into the slots of their rows; return how many do not."""
-    cdef Py_ssize_t i, k, row, ahead, start, count, too_long = 0
+    cdef Py_ssize_t i, k, row, prefetched, start, count, too_long = 0
     cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
             if sparse and i + 2 * PREFETCH_ROWS < rows.shape[0]:
-                ahead = rows[i + 2 * PREFETCH_ROWS]
-                KFRAME_PREFETCH(&slot_start[ahead])
-                KFRAME_PREFETCH(&slot_capacity[ahead])
-                KFRAME_PREFETCH(&isr_count[ahead])
-                ahead = slot_start[rows[i + PREFETCH_ROWS]]
-                if ahead < isr.shape[0]:
-                    KFRAME_PREFETCH(&isr[ahead])
+                prefetched = rows[i + 2 * PREFETCH_ROWS]
+                KFRAME_PREFETCH(&slot_start[prefetched])
+                KFRAME_PREFETCH(&slot_capacity[prefetched])
+                KFRAME_PREFETCH(&isr_count[prefetched])
+                prefetched = slot_start[rows[i + PREFETCH_ROWS]]
+                if prefetched < isr.shape[0]:
+                    KFRAME_PREFETCH(&isr[prefetched])
             if not writes[i]:
                 continue
             row, count = rows[i], offsets[i + 1] - offsets[i]
@@ -232,15 +232,15 @@ def store_changes(
     int32_t[::1] partition_epoch,        # OUT  (n,)
 ):
     """Store the leaders and recovery states of records, and raise the epochs; return how many rows change."""
-    cdef Py_ssize_t i, row, ahead, count = 0
+    cdef Py_ssize_t i, row, prefetched, count = 0
     cdef bint sparse = rows.shape[0] * 4 < leader.shape[0]
     with nogil:
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
-                ahead = rows[i + PREFETCH_ROWS]
-                KFRAME_PREFETCH(&leader[ahead])
-                KFRAME_PREFETCH(&leader_epoch[ahead])
-                KFRAME_PREFETCH(&partition_epoch[ahead])
+                prefetched = rows[i + PREFETCH_ROWS]
+                KFRAME_PREFETCH(&leader[prefetched])
+                KFRAME_PREFETCH(&leader_epoch[prefetched])
+                KFRAME_PREFETCH(&partition_epoch[prefetched])
             row = rows[i]
             if writes_leader[i]:
                 leader[row] = <broker_t>new_leader[i]

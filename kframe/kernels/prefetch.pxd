@@ -128,10 +128,10 @@ cdef inline void prefetch_list(
     const int32_t[::1] starts, const int32_t[::1] offsets, Py_ssize_t i, const slot_value_t[::1] values,
 ) noexcept nogil:
     """Prefetch both ends of the list PREFETCH_ROWS ahead: ``starts`` has its begin, ``offsets`` its length."""
-    cdef Py_ssize_t ahead = i + PREFETCH_ROWS
-    if ahead < starts.shape[0] and offsets[ahead] < offsets[ahead + 1]:
-        KFRAME_PREFETCH(&values[starts[ahead]])
-        KFRAME_PREFETCH(&values[starts[ahead] + offsets[ahead + 1] - offsets[ahead] - 1])
+    cdef Py_ssize_t prefetched = i + PREFETCH_ROWS
+    if prefetched < starts.shape[0] and offsets[prefetched] < offsets[prefetched + 1]:
+        KFRAME_PREFETCH(&values[starts[prefetched]])
+        KFRAME_PREFETCH(&values[starts[prefetched] + offsets[prefetched + 1] - offsets[prefetched] - 1])
 
 
 cdef inline void prefetch_flags(
