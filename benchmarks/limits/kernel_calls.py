@@ -191,7 +191,7 @@ def storing(g: KernelCluster) -> dict[str, Call]:
     marks = {"refused_members": _u8(len(proposed.values)), "malformed": _u8(k), "eligible": _u8(g.b, 1)}
     return {
         "check_isr_proposals": Call(proposal | marks | {"check": _u8(k)}, k),
-        "store_states": Call(new | {"isr_offsets": g.isrs.offsets, "isr_values": g.isrs.values}, k),
+        "store_states": Call(new | {"isr_offsets": g.isrs.offsets, "isr_values": g.isrs.values, "counted": _u8(k)}, k),
         "update_partition_counts": Call(
             {"counted": counted, "totals": totals}, k, addressed={"counted": "row"}, before=before
         ),

@@ -117,20 +117,11 @@ class Context:
         if len(change) == 0:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
         result = yield from ask(WriteStates(self.cluster, change, following))
-        accepted = result.accepted
-        self.gauges.touch_leaders(change.rows[self._is_recounted(change)])
-        if accepted.all():
-            stored_states.apply(self.cluster, change, result.partition_epoch)
-        else:
-            stored_states.apply(self.cluster, change.take(accepted), result.partition_epoch[accepted])
+        accepted, partition_epoch = result.accepted, result.partition_epoch
+        if not accepted.all():
+            change, partition_epoch = change.take(accepted), partition_epoch[accepted]
+        self.gauges.touch_leaders(change.rows[stored_states.apply(self.cluster, change, partition_epoch)])
         return result
-
-    def _is_recounted(self, change: StateChange) -> Bool:
-        """The rows whose gauges a change may affect: an ISR affects them during a reassignment only."""
-        p = self.cluster.partitions
-        affected: Bool = (p.leader[change.rows] != change.leader) | (change.expected == NO_STATE)
-        affected |= p.reassigning[change.rows] != 0
-        return affected
 
     def refresh(self, rows: Int32) -> Operation[tuple[Int32, Bool]]:
         """Read the states of ``rows`` from storage into the columns.

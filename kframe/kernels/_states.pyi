@@ -12,6 +12,7 @@ def store_states(
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
+    reassigning: UInt8,
     leader: Int16,
     leader_epoch: Int32,
     recovery: UInt8,
@@ -19,6 +20,7 @@ def store_states(
     controller_epoch: Int32,
     isr_count: Int16,
     isr: Int16,
+    counted: UInt8,
 ) -> int: ...
 def list_stop_epochs(
     rows: Int32, topic: Int32, deleting: UInt8, partition_epoch: Int32, leader_epoch: Int32, epochs: Int32
@@ -26,12 +28,14 @@ def list_stop_epochs(
 def set_replica_states(
     rows: Int32,
     slots: Int32,
+    sources: int,
     target: int,
     topic: Int32,
     is_counted: UInt8,
     replica_state: UInt8,
     counts: Int32,
     totals: Int64,
+    legal: UInt8,
 ) -> int: ...
 def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int: ...
 def count_replica_states(

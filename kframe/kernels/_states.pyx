@@ -30,15 +30,20 @@ def store_states(
     const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR begins in isr_values
     const int32_t[::1] isr_values,           # IN   (m,) broker indexes
     const int32_t[::1] slot_start,           # IN   (n,)
-    broker_t[::1] leader,                    # OUT  (n,)
+    const uint8_t[::1] reassigning,          # IN   (n,)
+    broker_t[::1] leader,                    # INOUT (n,)
     int32_t[::1] leader_epoch,               # OUT  (n,)
     uint8_t[::1] recovery,                   # OUT  (n,)
-    int32_t[::1] partition_epoch,            # OUT  (n,)
+    int32_t[::1] partition_epoch,            # INOUT (n,)
     int32_t[::1] controller_epoch,           # OUT  (n,)
     int16_t[::1] isr_count,                  # OUT  (n,)
     broker_t[::1] isr,                       # OUT  (s,)
+    uint8_t[::1] counted,                    # OUT  (k,) 1 where a gauge may change
 ):
-    """Write leadership and ISR of each row; return how many rows. Cost O(k + m)."""
+    """Write leadership and ISR of each row; return how many rows. Cost O(k + m).
+
+    Gauges count states and leaders; an ISR affects them during a reassignment only.
+    """
     cdef Py_ssize_t i, k, row, start
     with nogil:
         for i in range(rows.shape[0]):
@@ -51,9 +56,11 @@ def store_states(
                 KFRAME_PREFETCH(&partition_epoch[row])
                 KFRAME_PREFETCH(&controller_epoch[row])
                 KFRAME_PREFETCH(&isr_count[row])
+                KFRAME_PREFETCH(&reassigning[row])
                 if slot_start[row] < isr.shape[0]:
                     KFRAME_PREFETCH(&isr[slot_start[row]])
             row = rows[i]
+            counted[i] = leader[row] != new_leader[i] or partition_epoch[row] == NO_STATE or reassigning[row] != 0
             leader[row] = new_leader[i]
             leader_epoch[row] = new_leader_epoch[i]
             recovery[row] = new_recovery[i]
@@ -93,37 +100,49 @@ def list_stop_epochs(
 def set_replica_states(
     const int32_t[::1] rows,             # IN   (k,) row of each replica, may repeat
     const int32_t[::1] slots,            # IN   (k,) slot of each replica
+    int sources,                         # IN   bit `1 << state` for every state from which target may follow
     int target,                          # IN   ReplicaState
     const int32_t[::1] topic,            # IN   (n,)
     const uint8_t[::1] is_counted,       # IN   (t,) 1 for topics whose replicas are counted; later topics are not
-    uint8_t[::1] replica_state,          # OUT  (s,)
+    uint8_t[::1] replica_state,          # INOUT (s,)
     int32_t[::1] counts,                 # INOUT (states * t,) replicas of each topic, state by state
     int64_t[::1] totals,                 # INOUT (states,) replicas of all counted topics
+    uint8_t[::1] legal,                  # OUT  (k,) 1 where the state was one of sources
 ):
-    """Set the state of replicas, and move them between the counts of their topics; return how many moved. Cost O(k).
+    """Set the state of replicas where that is legal, and move them between the counts of their topics.
 
-    Replicas of a topic mostly follow each other and have the same state: the counts change once for such a run.
+    Returns how many transitions are legal. Replicas of a topic mostly follow each other and have the same state: the
+    counts change once for such a run. Cost O(k).
     """
-    cdef Py_ssize_t i = 0, first, k = rows.shape[0], topics = is_counted.shape[0], changes = 0
+    cdef Py_ssize_t i = 0, first, k = rows.shape[0], topics = is_counted.shape[0], matches = 0
     cdef int32_t topic_index
-    cdef uint8_t before
+    cdef uint8_t before, is_legal
     cdef bint sparse = rows.shape[0] * 4 < replica_state.shape[0]
     with nogil:
         while i < k:
-            first, topic_index, before = i, topic[rows[i]], replica_state[slots[i]]
-            while i < k and topic[rows[i]] == topic_index and replica_state[slots[i]] == before:
+            first, topic_index, before = i, topic_of(rows[i], topic, topics), replica_state[slots[i]]
+            is_legal = (sources >> before) & 1
+            while i < k and topic_of(rows[i], topic, topics) == topic_index and replica_state[slots[i]] == before:
                 if sparse and i + PREFETCH_ROWS < k:
-                    KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
+                    if topics:
+                        KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
                     KFRAME_PREFETCH(&replica_state[slots[i + PREFETCH_ROWS]])
-                replica_state[slots[i]] = <uint8_t>target
+                if is_legal:
+                    replica_state[slots[i]] = <uint8_t>target
+                legal[i] = is_legal
                 i += 1
-            if 0 <= topic_index < topics and is_counted[topic_index] and before != target:
+            matches += is_legal * (i - first)
+            if 0 <= topic_index < topics and is_counted[topic_index] and is_legal and before != target:
                 counts[before * topics + topic_index] -= <int32_t>(i - first)
                 counts[target * topics + topic_index] += <int32_t>(i - first)
                 totals[before] -= i - first
                 totals[target] += i - first
-                changes += i - first
-    return changes
+    return matches
+
+
+cdef inline int32_t topic_of(Py_ssize_t row, const int32_t[::1] topic, Py_ssize_t topics) noexcept nogil:
+    """The topic of a row; -1 for all rows if no topic is counted."""
+    return topic[row] if topics else -1
 
 
 def mark_rows_of_topics(

@@ -42,10 +42,13 @@ def stores(draw: st.DrawFn) -> tuple[ClusterState, Int32, States]:
     return cluster, rows, (column(-1, brokers - 1), column(0, 9), recovery, column(0, 9), column(1, 9), isr)
 
 
-def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: States) -> tuple[int, dict[str, Any]]:
+def stored(
+    module: ModuleType, cluster: ClusterState, rows: Int32, states: States
+) -> tuple[int, list[int], dict[str, Any]]:
     changed = cluster.copy()
     p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = changed.partitions, states
     p.ensure_capacity(rows, isr.counts)
+    counted = np.full(len(rows), 9, np.uint8)
     count = module.store_states(
         rows,
         leader,
@@ -56,6 +59,7 @@ def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: State
         isr.offsets,
         isr.values,
         p.slot_start,
+        p.reassigning,
         p.leader,
         p.leader_epoch,
         p.recovery,
@@ -63,8 +67,9 @@ def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: State
         p.controller_epoch,
         p.isr_count,
         p.isr,
+        counted,
     )
-    return count, {column.name: getattr(p, column.name).tolist() for column in COLUMNS}
+    return count, counted.tolist(), {column.name: getattr(p, column.name).tolist() for column in COLUMNS}
 
 
 @given(stores())
@@ -134,7 +139,7 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
     assert before.tolist() == counted_states(reference, cluster, rows, topics).tolist()
     topic_limit = data.draw(st.integers(0, topics))
     is_counted = np.array(data.draw(st.lists(st.integers(0, 1), min_size=topic_limit, max_size=topic_limit)), np.uint8)
-    target = data.draw(st.sampled_from(ReplicaState))
+    target, sources = data.draw(st.sampled_from(ReplicaState)), data.draw(st.integers(0, 2**STATES - 1))
     slots = np.flatnonzero(data.draw(st.lists(st.booleans(), max_size=cluster.partitions.slot_count)))
     p = cluster.partitions
     owners = np.repeat(np.arange(len(p), dtype=np.int32), p.replica_count)
@@ -145,17 +150,20 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
         changed = cluster.copy()
         counts = before.reshape(STATES, topics)[:, :topic_limit].copy().reshape(-1)
         totals = (counts.reshape(STATES, topic_limit) * is_counted).sum(axis=1).astype(np.int64)
-        changes = module.set_replica_states(
+        legal = np.full(int(chosen.sum()), 9, np.uint8)
+        matches = module.set_replica_states(
             owners[chosen],
             assigned[chosen],
+            sources,
             target,
             changed.partitions.topic,
             is_counted,
             changed.partitions.replica_state,
             counts,
             totals,
+            legal,
         )
-        results.append((changes, changed.partitions.replica_state.tolist(), counts.tolist()))
+        results.append((matches, legal.tolist(), changed.partitions.replica_state.tolist(), counts.tolist()))
         after = counted_states(reference, changed, rows, topics).reshape(STATES, topics)[:, :topic_limit]
         expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :topic_limit])
         assert counts.reshape(STATES, topic_limit).tolist() == expected.tolist()

@@ -27,6 +27,7 @@ def store_states(
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
+    reassigning: UInt8,
     leader: Int16,
     leader_epoch: Int32,
     recovery: UInt8,
@@ -34,9 +35,12 @@ def store_states(
     controller_epoch: Int32,
     isr_count: Int16,
     isr: Int16,
+    counted: UInt8,
 ) -> int:
     """Write the values at each position to its row."""
     for i, row in enumerate(rows.tolist()):
+        has_state = partition_epoch[row] != NO_STATE
+        counted[i] = leader[row] != new_leader[i] or not has_state or reassigning[row] != 0
         leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
         partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
         members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
@@ -62,25 +66,28 @@ def list_stop_epochs(
 def set_replica_states(
     rows: Int32,
     slots: Int32,
+    sources: int,
     target: int,
     topic: Int32,
     is_counted: UInt8,
     replica_state: UInt8,
     counts: Int32,
     totals: Int64,
+    legal: UInt8,
 ) -> int:
     """A counted replica leaves the count of its state and enters that of ``target``."""
-    by_state, changes = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts, 0
-    for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
-        index = int(topic[row])
+    by_state = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts
+    for i, (row, slot) in enumerate(zip(rows.tolist(), slots.tolist(), strict=True)):
+        index, legal[i] = int(topic[row]), sources >> int(replica_state[slot]) & 1
+        if not legal[i]:
+            continue
         if 0 <= index < len(is_counted) and is_counted[index] and replica_state[slot] != target:
             by_state[replica_state[slot], index] -= 1
             by_state[target, index] += 1
             totals[replica_state[slot]] -= 1
             totals[target] += 1
-            changes += 1
         replica_state[slot] = target
-    return changes
+    return int(legal.sum())
 
 
 def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int:

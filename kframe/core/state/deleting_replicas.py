@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
 from kframe.model.row_views import block_of
 
 #: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
+#: A bit for each state.
+_ANY_STATE: Final = (1 << _STATES) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,13 +60,20 @@ class DeletingReplicas:
 
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
-        p = self._cluster.partitions
-        if not self._is_counted.any():
-            p.replica_state[block_of(slots)] = target
-            return
+        if self._is_counted.any():
+            self.change_states(rows, slots, _ANY_STATE, target)
+        else:
+            self._cluster.partitions.replica_state[block_of(slots)] = target
+
+    def change_states(self, rows: Int32, slots: Int32, sources: int, target: ReplicaState) -> Bool:
+        """``set_states`` for the replicas in one of ``sources`` (a bit for each state). Return a mask (k,) of them."""
+        p, counted, legal = self._cluster.partitions, self._is_counted, np.empty(len(rows), np.uint8)
+        is_counted = counted if counted.any() else counted[:0]
+        counts = self._counts.reshape(-1)
         kernels.set_replica_states(
-            rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1), self._totals
+            rows, slots, sources, target, p.topic, is_counted, p.replica_state, counts, self._totals, legal
         )
+        return legal.view(np.bool_)
 
     def totals(self) -> Int64:
         """(states,) the replicas of all topics that are queued for deletion."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
 from kframe.model.row_views import values_at
 
 
-def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
-    """Apply a change that storage has accepted. Each row is now at ``partition_epoch``."""
-    _store(
+def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> Bool:
+    """Apply a change that storage has accepted. Each row is now at ``partition_epoch``.
+
+    Returns a mask (rows of the change,) of the rows whose gauges it may affect.
+    """
+    return _store(
         cluster,
         change.rows,
         change.leader,
@@ -55,8 +58,8 @@ def _store(
     isr: Ragged,
     partition_epoch: Int32,
     controller_epoch: Int32,
-) -> None:
-    p = cluster.partitions
+) -> Bool:
+    p, counted = cluster.partitions, np.empty(len(rows), np.uint8)
     if not (isr.counts <= values_at(p.isr_count, rows)).all():
         p.ensure_capacity(rows, isr.counts)
     kernels.store_states(
@@ -69,6 +72,7 @@ def _store(
         isr.offsets,
         isr.values,
         p.slot_start,
+        p.reassigning,
         p.leader,
         p.leader_epoch,
         p.recovery,
@@ -76,4 +80,6 @@ def _store(
         p.controller_epoch,
         p.isr_count,
         p.isr,
+        counted,
     )
+    return counted.view(np.bool_)

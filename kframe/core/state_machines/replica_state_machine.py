@@ -24,6 +24,8 @@ from kframe.model.log_entries import Message
 from kframe.model.row_views import span_of, values_at
 
 _NO_ROWS = np.empty(0, np.int32)
+#: States of which brokers are notified under the partition's state: they are set once that is planned.
+_ANNOUNCED = (ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE)
 
 
 @dataclass(slots=True, eq=False)
@@ -95,12 +97,13 @@ def _list_replicas(context: Context, rows: Int32, broker_mask: UInt8) -> Partiti
 
 def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> PartitionReplicas:
     """Those of ``replicas`` that are in one of these states."""
-    return replicas.where(_are_in_states(context, replicas, states))
+    return replicas.where(_are_in_states(context, replicas, bits(states)))
 
 
-def _are_in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> Bool:
+def _are_in_states(context: Context, replicas: PartitionReplicas, states: int) -> Bool:
+    """Whether each is in one of these states (a bit for each)."""
     p, matches = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    kernels.check_transitions(replicas.slots(p), p.replica_state, bits(states), matches)
+    kernels.check_transitions(replicas.slots(p), p.replica_state, states, matches)
     return matches.view(np.bool_)
 
 
@@ -119,7 +122,7 @@ def startup(context: Context) -> Operation[None]:
         p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
     )
     replicas = replicas_on(context, np.ones(len(brokers), np.uint8))
-    online = _are_in_states(context, replicas, [ReplicaState.ONLINE])
+    online = _are_in_states(context, replicas, bits([ReplicaState.ONLINE]))
     context.log.add(Message.ONLINE_REPLICAS)
     yield from transition(context, replicas.where(online), ReplicaState.ONLINE)
     context.log.add(Message.OFFLINE_REPLICAS)
@@ -134,11 +137,14 @@ def transition(context: Context, replicas: PartitionReplicas, target: ReplicaSta
     refused = PartitionReplicas(_NO_ROWS, _NO_ROWS)
     if len(replicas) == 0:
         return refused
-    p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    sources = source_states(REPLICA_TRANSITIONS, target)
-    legal_count = kernels.check_transitions(replicas.slots(p), p.replica_state, sources, legal)
-    if legal_count < len(replicas):
-        refused, replicas = replicas.where(legal == 0), replicas.where(legal)
+    p, sources = context.cluster.partitions, source_states(REPLICA_TRANSITIONS, target)
+    if target in _ANNOUNCED:
+        legal = _are_in_states(context, replicas, sources)
+    else:
+        slots = replicas.slots(p)
+        legal = context.gauges.deleting_replicas.change_states(replicas.rows, slots, sources, target)
+    if not legal.all():
+        refused, replicas = replicas.where(~legal), replicas.where(legal)
         context.log_refused("Replica of", refused.rows, f"no legal transition to {target.name}")
     batch = context.batch()
     if target is ReplicaState.OFFLINE:
@@ -147,10 +153,8 @@ def transition(context: Context, replicas: PartitionReplicas, target: ReplicaSta
         _create(context, replicas, batch)
     elif target is ReplicaState.ONLINE:
         _bring_online(context, replicas, batch)
-    else:
-        _set_states(context, replicas, target)
-        if target is ReplicaState.DELETION_STARTED:
-            batch.add_stop_replica(replicas.brokers(p), replicas.rows, delete=True)
+    elif target is ReplicaState.DELETION_STARTED:
+        batch.add_stop_replica(replicas.brokers(p), replicas.rows, delete=True)
     yield from context.send(batch)
     return refused
 
