@@ -49,7 +49,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
         "reads the text of a file; benchmarks/loading measures it",
     ),
     **dict.fromkeys(
-        ("count_replica_states", "set_replica_states"),
+        ("count_replica_states", "set_replica_states", "set_replica_states_on"),
         "counts replicas of topics that are being deleted; this cluster has none",
     ),
     **dict.fromkeys(

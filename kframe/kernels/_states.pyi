@@ -1,6 +1,6 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.arrays import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
 
 def store_states(
     rows: Int32,
@@ -36,6 +36,21 @@ def set_replica_states(
     counts: Int32,
     totals: Int64,
     legal: UInt8,
+) -> int: ...
+def set_replica_states_on(
+    rows: Int32,
+    broker: int,
+    sources: int,
+    target: int,
+    topic: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    is_counted: UInt8,
+    replica_state: UInt8,
+    counts: Int32,
+    totals: Int64,
+    legal: Int8,
 ) -> int: ...
 def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int: ...
 def count_replica_states(

@@ -3,14 +3,16 @@
 Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``reference/states.py``. INOUT: read and written.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kframe.kernels.constants cimport (
     ADDING, EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, REPLICA_DELETION_INELIGIBLE,
     REPLICA_ONLINE,
 )
-from kframe.kernels.prefetch cimport KFRAME_PREFETCH, PREFETCH_ROWS, is_sparse, prefetch_slots
+from kframe.kernels.prefetch cimport (
+    KFRAME_PREFETCH, PREFETCH_ROWS, is_sparse, prefetch_replicas_and_flags, prefetch_slots,
+)
 from kframe.kernels.scan cimport BLOCK, MAX_LISTED, list_offline_brokers, mark_offline
 from kframe.kernels.types cimport broker_t
 
@@ -143,6 +145,53 @@ def set_replica_states(
 cdef inline int32_t topic_of(Py_ssize_t row, const int32_t[::1] topic, Py_ssize_t topics) noexcept nogil:
     """The topic of a row; -1 for all rows if no topic is counted."""
     return topic[row] if topics else -1
+
+
+def set_replica_states_on(
+    const int32_t[::1] rows,             # IN   (k,) topics >= 0
+    int broker,                          # IN   a broker index
+    int sources,                         # IN   bit `1 << state` for every state from which target may follow
+    int target,                          # IN   ReplicaState
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const uint8_t[::1] is_counted,       # IN   (t,) as in set_replica_states
+    uint8_t[::1] replica_state,          # INOUT (s,)
+    int32_t[::1] counts,                 # INOUT (states * t,)
+    int64_t[::1] totals,                 # INOUT (states,)
+    int8_t[::1] legal,                   # OUT  (k,) 1 where the state was one of sources, -1 where not, 0: no replica
+):
+    """``set_replica_states`` for the replicas of rows on one broker; return how many transitions are legal.
+
+    The position is equally likely to be any, so it is selected without a branch. Cost O(k * r).
+    """
+    cdef Py_ssize_t i, k, start, slot, row, topics = is_counted.shape[0], matches = 0
+    cdef uint8_t before
+    cdef bint sparse = is_sparse(rows, slot_start)
+    with nogil:
+        for i in range(rows.shape[0]):
+            if sparse:
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_state)
+                if i + PREFETCH_ROWS < rows.shape[0]:
+                    KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
+            row, slot, legal[i] = rows[i], -1, 0
+            start = slot_start[row]
+            for k in range(start, start + replica_count[row]):
+                slot = k if replica[k] == broker else slot
+            if slot < 0:
+                continue
+            before = replica_state[slot]
+            legal[i] = 1 if (sources >> before) & 1 else -1
+            if legal[i] > 0:
+                replica_state[slot] = <uint8_t>target
+                matches += 1
+                if topic[row] < topics and is_counted[topic[row]] and before != target:
+                    counts[before * topics + topic[row]] -= 1
+                    counts[target * topics + topic[row]] += 1
+                    totals[before] -= 1
+                    totals[target] += 1
+    return matches
 
 
 def mark_rows_of_topics(

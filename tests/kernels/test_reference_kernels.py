@@ -254,6 +254,7 @@ COMPARED_ELSEWHERE: Final = {
     "count_replica_states",
     "read_replica_index",
     "set_replica_states",
+    "set_replica_states_on",
     "size_replica_index",
     "store_states",
     "update_partition_counts",

@@ -169,3 +169,38 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
         assert counts.reshape(STATES, topic_limit).tolist() == expected.tolist()
         assert totals.tolist() == (expected * is_counted).sum(axis=1).tolist()
     assert results[0] == results[1]
+
+
+@given(cluster=clusters(), data=st.data())
+def test_replica_states_on_a_broker_equal_reference(cluster: ClusterState, data: st.DataObject) -> None:
+    """The same states, counts and marks for the replicas of any rows on any broker."""
+    p, topics = cluster.partitions, len(cluster.topics)
+    registered = np.flatnonzero(p.topic >= 0).astype(np.int32)
+    chosen = data.draw(st.lists(st.booleans(), min_size=len(registered), max_size=len(registered)))
+    rows = registered[np.array(chosen, np.bool_)]
+    broker = data.draw(st.integers(0, len(cluster.brokers)))
+    sources, target = data.draw(st.integers(0, 2**STATES - 1)), data.draw(st.sampled_from(ReplicaState))
+    is_counted = np.array(data.draw(st.lists(st.integers(0, 1), min_size=topics, max_size=topics)), np.uint8)
+    results = []
+    for module in (kernels, reference):
+        changed = cluster.copy()
+        counts, totals = np.zeros(STATES * topics, np.int32), np.zeros(STATES, np.int64)
+        legal = np.full(len(rows), 9, np.int8)
+        matches = module.set_replica_states_on(
+            rows,
+            broker,
+            sources,
+            target,
+            p.topic,
+            p.slot_start,
+            p.replica_count,
+            p.replica,
+            is_counted,
+            changed.partitions.replica_state,
+            counts,
+            totals,
+            legal,
+        )
+        assert matches == np.count_nonzero(legal == 1)
+        results.append((legal.tolist(), changed.partitions.replica_state.tolist(), counts.tolist(), totals.tolist()))
+    assert results[0] == results[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kframe.model.arrays import Int16, Int32, Int64, UInt8
+import numpy as np
+
+from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from verification.reference.columns import is_slot_online, slots_of, values_at
 
@@ -12,6 +14,7 @@ __all__ = [
     "list_stop_epochs",
     "mark_rows_of_topics",
     "set_replica_states",
+    "set_replica_states_on",
     "store_states",
     "update_partition_counts",
 ]
@@ -88,6 +91,31 @@ def set_replica_states(
             totals[target] += 1
         replica_state[slot] = target
     return int(legal.sum())
+
+
+def set_replica_states_on(
+    rows: Int32,
+    broker: int,
+    sources: int,
+    target: int,
+    topic: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    is_counted: UInt8,
+    replica_state: UInt8,
+    counts: Int32,
+    totals: Int64,
+    legal: Int8,
+) -> int:
+    """Locate the replica of the broker, then ``set_replica_states``."""
+    for i, row in enumerate(rows.tolist()):
+        slots = [slot for slot in slots_of(row, slot_start, replica_count) if replica[slot] == broker]
+        mask = np.zeros(len(slots), np.uint8)
+        owners, chosen = np.full(len(slots), row, np.int32), np.array(slots, np.int32)
+        set_replica_states(owners, chosen, sources, target, topic, is_counted, replica_state, counts, totals, mask)
+        legal[i] = (1 if mask[0] else -1) if len(mask) else 0
+    return int((legal > 0).sum())
 
 
 def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int:

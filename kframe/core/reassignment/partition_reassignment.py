@@ -13,6 +13,7 @@ from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.reassignment import offline_log_dirs
 from kframe.core.reassignment.moving_replicas import flagged_replicas, new_replicas, removed_replicas
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.state_machines.isr_removals import remove_from_isrs
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
@@ -278,7 +279,7 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
     brokers = p.brokers_of(removing.slots(p))
     for broker in distinct_values(brokers).tolist():
         removed = brokers == broker
-        yield from replica_state_machine.remove_from_isrs(context, brokers[removed], removing.rows[removed])
+        yield from remove_from_isrs(context, brokers[removed], removing.rows[removed])
 
 
 def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[Int32]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.model.arrays import Bool, Int32, Int64, UInt8
+from kframe.model.arrays import Bool, Int8, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
 from kframe.model.row_views import block_of
@@ -74,6 +74,27 @@ class DeletingReplicas:
             rows, slots, sources, target, p.topic, is_counted, p.replica_state, counts, self._totals, legal
         )
         return legal.view(np.bool_)
+
+    def change_states_on(self, broker: int, rows: Int32, sources: int, target: ReplicaState) -> Int8:
+        """``change_states`` for the replicas of ``rows`` on one broker (index). Return 1 where legal, -1 where not, and
+        0 where the row has no replica there (k,)."""
+        p, legal = self._cluster.partitions, np.empty(len(rows), np.int8)
+        kernels.set_replica_states_on(
+            rows,
+            broker,
+            sources,
+            target,
+            p.topic,
+            p.slot_start,
+            p.replica_count,
+            p.replica,
+            self._is_counted,
+            p.replica_state,
+            self._counts.reshape(-1),
+            self._totals,
+            legal,
+        )
+        return legal
 
     def totals(self) -> Int64:
         """(states,) the replicas of all topics that are queued for deletion."""

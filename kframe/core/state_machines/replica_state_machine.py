@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kframe import kernels
-from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation
 from kframe.core.request_batch import RequestBatch
+from kframe.core.state_machines.isr_removals import plan_removals, remove_from_isrs
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.removal_rounds import removal_rounds
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
-from kframe.model.arrays import Bool, Int32, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, UInt8
 from kframe.model.changes import StateChange
 from kframe.model.columns import Partitions
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_rows, distinct_values, without_values
+from kframe.model.lists import distinct_rows, distinct_values
 from kframe.model.log_entries import Message
 from kframe.model.row_views import span_of, values_at
 
@@ -145,7 +146,7 @@ def transition(context: Context, replicas: PartitionReplicas, target: ReplicaSta
         legal = context.gauges.deleting_replicas.change_states(replicas.rows, slots, sources, target)
     if not legal.all():
         refused, replicas = replicas.where(~legal), replicas.where(legal)
-        context.log_refused("Replica of", refused.rows, f"no legal transition to {target.name}")
+        _log_illegal(context, refused.rows, target)
     batch = context.batch()
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
@@ -157,6 +158,22 @@ def transition(context: Context, replicas: PartitionReplicas, target: ReplicaSta
         batch.add_stop_replica(replicas.brokers(p), replicas.rows, delete=True)
     yield from context.send(batch)
     return refused
+
+
+def transition_on(context: Context, broker: int, rows: Int32, target: ReplicaState) -> int:
+    """Change the replicas of ``rows`` on one broker (index) to a ``target`` that no broker is notified of.
+
+    Returns how many have changed. Illegal transitions are logged. One pass does the work of ``replicas_of_broker`` and
+    ``transition``: each response to a deletion of replicas needs both.
+    """
+    sources = source_states(REPLICA_TRANSITIONS, target)
+    legal = context.gauges.deleting_replicas.change_states_on(broker, rows, sources, target)
+    _log_illegal(context, rows[legal < 0], target)
+    return int(np.count_nonzero(legal > 0))
+
+
+def _log_illegal(context: Context, rows: Int32, target: ReplicaState) -> None:
+    context.log_refused("Replica of", rows, f"no legal transition to {target.name}")
 
 
 def set_new(context: Context, replicas: PartitionReplicas) -> None:
@@ -316,83 +333,5 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
         return None
     first = removal_rounds(context.cluster, replicas.rows, brokers)[0]
     certain = certain[first.positions]
-    change = _plan_removals(context, first.brokers[certain], first.rows[certain])
+    change = plan_removals(context, first.brokers[certain], first.rows[certain])
     return change if len(change) else None
-
-
-def remove_from_isrs(context: Context, brokers: Int32, rows: Int32) -> Operation[Int32]:
-    """Remove ``brokers[i]`` from the ISR of ``rows[i]`` (unique, ascending).
-
-    Returns the rows that their broker has left, or of which it is the last member. A row that it had left before costs
-    no write and no leader epoch. The controller still records its own epoch for it, although storage keeps the old one
-    (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion without a state are skipped silently. Where
-    leaders write ISRs, rows are read first: the broker may have joined one since, and no refused write would show it.
-    """
-    unchanged: list[Int32] = []
-    remaining, written = rows, 0
-    if not context.config.protocol.alter_partition:
-        remaining, _ = yield from context.refresh(rows)
-        unchanged.append(without_values(rows, remaining).astype(np.int32))
-    for _ in range(ATTEMPTS_MAX):
-        removed_brokers = brokers if len(remaining) == len(rows) else brokers[np.searchsorted(rows, remaining)]
-        change = _plan_removals(context, removed_brokers, remaining)
-        result = yield from context.write(change)
-        if result.accepted.all():
-            remaining, written = remaining[:0], len(change)
-            break
-        lost = change.rows[~result.accepted & ~stale(result)]
-        context.log_refused(
-            "Replica of",
-            lost[~context.cluster.is_deleting(lost)],
-            "is unchanged: storage has no state of its partition",
-        )
-        raced = change.rows[stale(result)]
-        remaining, _ = yield from context.refresh(raced)
-        unreadable = without_values(raced, remaining).astype(np.int32)
-        context.log_refused(
-            "Replica of", unreadable, "is unchanged: a later controller wrote the state of its partition, or deleted it"
-        )
-        unchanged += [lost, unreadable]
-    if len(remaining):
-        context.log_refused("Replica of", remaining, "is unchanged: the state of its partition keeps changing")
-        unchanged.append(remaining)
-    failed = np.concatenate(unchanged) if unchanged else rows[:0]
-    removed = np.setdiff1d(rows, failed, assume_unique=True) if len(failed) else rows
-    if not len(rows) == written == len(removed):
-        context.cluster.partitions.controller_epoch[removed] = context.controller_epoch
-    return removed
-
-
-def _plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange:
-    p = context.cluster.partitions
-    changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
-    recovery = np.empty(len(rows), np.uint8)
-    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(values_at(p.isr_count, rows).sum()), np.int32)
-    count = kernels.plan_removals(
-        brokers,
-        rows,
-        p.leader,
-        p.leader_epoch,
-        p.recovery,
-        p.partition_epoch,
-        p.slot_start,
-        p.isr_count,
-        p.isr,
-        changed,
-        leader,
-        leader_epoch,
-        recovery,
-        expected,
-        offsets,
-        values,
-    )
-    isr = Ragged(offsets[: count + 1], values[: offsets[count]])
-    return StateChange(
-        changed[:count],
-        leader[:count],
-        leader_epoch[:count],
-        recovery[:count],
-        isr,
-        expected[:count],
-        context.controller_epoch,
-    )

@@ -154,14 +154,11 @@ def stop_replica_response_received(context: Context, response: StopReplicaRespon
     rows = response.rows if started_count == len(response.rows) else response.rows[started != 0]
     if broker is None or len(rows) == 0:
         return
-    replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
-    done = replicas
     if response.error is not ErrorCode.NONE or response.partition_errors:
-        failed = np.isin(replicas.rows, _rows_in_error(context, response)) | (response.error is not ErrorCode.NONE)
-        yield from fail_replicas(context, replicas.where(failed))
-        done = replicas.where(~failed)
-    if len(done):
-        yield from replica_state_machine.transition(context, done, ReplicaState.DELETION_SUCCESSFUL)
+        failed = np.isin(rows, _rows_in_error(context, response)) | (response.error is not ErrorCode.NONE)
+        yield from fail_replicas(context, replica_state_machine.replicas_of_broker(context, broker, rows[failed]))
+        rows = rows[~failed]
+    if replica_state_machine.transition_on(context, broker, rows, ReplicaState.DELETION_SUCCESSFUL):
         yield from resume(context)
 
 
