@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -53,6 +54,11 @@ def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
     for line in lines:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
     print(f"{legend}\n")
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """The median of the ratios of pairs of runs, and between which values they are."""
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def command_of(module: str, words: Sequence[str] | None = None) -> list[str]:

@@ -1,7 +1,7 @@
 """Compare the build of this tree with that of another one: ``python -m benchmarks.limits.builds --beside TREE``.
 
 TREE is a clone of an earlier commit whose kernels are compiled. Each row runs in new processes of both builds, in turn,
-``--runs`` times; medians are compared. Events in memory have a digest of what they send, which must be equal. The two
+``--runs`` times; the median of the pairs' ratios compares them, so that a machine that changes between pairs does not. Events in memory have a digest of what they send, which must be equal. The two
 builds share an interpreter and its libraries.
 """
 
@@ -21,12 +21,12 @@ from typing import Any, Final
 
 from benchmarks.clusters import MODES, generated_in
 from benchmarks.limits.growth import EVENTS
-from benchmarks.records import ROOT, IncrementalRecord, command_of, table
+from benchmarks.records import ROOT, IncrementalRecord, command_of, spread, table
 from benchmarks.timing import execute
 
 HEADINGS: Final = ("what", "earlier", "now", "times", "peak earlier", "peak now")
 LEGEND: Final = (
-    "Medians. Commands: processor seconds and peak of resident memory, from exec to exit. Events: seconds until all is "
+    "Medians; times: of the pairs' ratios, with the least and the largest. Commands: processor seconds and peak of resident memory, from exec to exit. Events: seconds until all is "
     "decided, applied and encoded."
 )
 _IMPORT: Final = "from kframe import WhatIf"
@@ -79,7 +79,9 @@ def measure(row: Row, trees: Mapping[str, Path], runs: int) -> Result:
         {name: median(figure[key] for figure in results) for name, results in figures.items()}
         for key in ("seconds", "peak_bytes")
     )
-    return {"row": row.name, "seconds": seconds, "peak_bytes": peaks, "runs": figures}
+    pairs = zip(figures["now"], figures["earlier"], strict=True)
+    ratios = [now["seconds"] / earlier["seconds"] for now, earlier in pairs]
+    return {"row": row.name, "seconds": seconds, "ratios": ratios, "peak_bytes": peaks, "runs": figures}
 
 
 def _run(row: Row, tree: Path) -> Result:
@@ -109,7 +111,7 @@ def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
 def _cells(result: Result) -> tuple[str, ...]:
     earlier, now = (result["seconds"][name] for name in ("earlier", "now"))
     peaks = (f"{result['peak_bytes'][name] / 1e6:.0f} MB" for name in ("earlier", "now"))
-    return (result["row"], f"{earlier:.3f} s", f"{now:.3f} s", f"{now / earlier:.2f}", *peaks)
+    return (result["row"], f"{earlier:.3f} s", f"{now:.3f} s", spread(result["ratios"]), *peaks)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from benchmarks.limits.roofline import TIMES_MAX, nanoseconds, why
-from benchmarks.records import RESULTS, newest
+from benchmarks.records import RESULTS, newest, spread
 from benchmarks.report.ratios import compare_targets, of_record
 from benchmarks.report.saved_records import SavedRecord, saved_record
 
@@ -257,7 +257,7 @@ def builds(rows: Sequence[Row]) -> str:
             (
                 row["row"],
                 *(f"{milliseconds(row['seconds'][name])} ms" for name in ("earlier", "now")),
-                f"{row['seconds']['now'] / row['seconds']['earlier']:.2f}",
+                spread(row["ratios"]),
                 *(f"{row['peak_bytes'][name] / 1e6:.0f} MB" for name in ("earlier", "now")),
             )
             for row in rows

@@ -292,17 +292,20 @@ class DelayedReplyExpired(Event, frozen=True):
 
 
 class BrokerResponse(Event, frozen=True):
-    """Base of the responses of brokers. Two are equal if their ``compared`` fields are."""
+    """Base of the responses of brokers. Two of a type are equal if their identities are."""
 
     broker_id: int
     error: ErrorCode
-    compared: ClassVar[tuple[str, ...]] = ("broker_id", "error")
+
+    def identity(self) -> tuple[object, ...]:
+        """The values that distinguish responses of a type. Arrays of rows are not among them."""
+        return self.broker_id, self.error
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.compared)
+        return isinstance(other, BrokerResponse) and type(other) is type(self) and self.identity() == other.identity()
 
     def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in self.compared))
+        return hash(self.identity())
 
 
 class LeaderAndIsrResponseReceived(BrokerResponse, frozen=True):
@@ -315,7 +318,10 @@ class LeaderAndIsrResponseReceived(BrokerResponse, frozen=True):
     rows: Int32
     broker_epoch: int = NO_BROKER_EPOCH
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
-    compared: ClassVar[tuple[str, ...]] = (*BrokerResponse.compared, "partition_errors", "controller_epoch")
+
+    def identity(self) -> tuple[object, ...]:
+        """The base's values, the partitions in error and the controller epoch."""
+        return *super().identity(), self.partition_errors, self.controller_epoch
 
 
 class UpdateMetadataResponseReceived(BrokerResponse, frozen=True):
@@ -340,7 +346,10 @@ class StopReplicaResponseReceived(BrokerResponse, frozen=True):
     rows: Int32
     broker_epoch: int = NO_BROKER_EPOCH
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
-    compared: ClassVar[tuple[str, ...]] = (*BrokerResponse.compared, "partition_errors", "controller_epoch")
+
+    def identity(self) -> tuple[object, ...]:
+        """The base's values, the partitions in error and the controller epoch."""
+        return *super().identity(), self.partition_errors, self.controller_epoch
 
 
 class EffectResult(Struct, frozen=True):

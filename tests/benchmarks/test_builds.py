@@ -24,6 +24,7 @@ def test_commands_and_events_of_both_builds_are_measured(tmp_path: Path, capsys:
     for row in record["builds"]:
         assert set(row["seconds"]) == {"earlier", "now"}
         assert all(seconds > 0 for seconds in row["seconds"].values())
+        assert row["ratios"] == [row["runs"]["now"][0]["seconds"] / row["runs"]["earlier"][0]["seconds"]]
     assert record["failed"] == []
     assert "broker-failure" in capsys.readouterr().out
 

@@ -230,22 +230,24 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     target can lead, Kafka removes the others anyway, and with them the last complete logs. With
     ``STRICT_REASSIGNMENT`` the row waits.
     """
-    empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
+    p = context.cluster.partitions
+    targets = current(p, rows).reached()
+    empty: Bool = targets.replicas.counts == 0
     context.log_refused("Partition", rows[empty], "keeps its replicas: its target is empty")
     emptied: Int32 = rows[empty]
-    p = context.cluster.partitions
     if context.config[STRICT_REASSIGNMENT]:
         # Else the leader of an overridden reassignment keeps the replicas of that reassignment.
         yield from announce(context, emptied[p.partition_epoch[emptied] != NO_STATE])
-    rows = rows[~empty]
+    rows, targets = rows[~empty], targets.take(~empty)
     if len(rows) == 0:
         return emptied
     adding = flagged_replicas(context, rows, ReplicaFlag.ADDING)
     yield from replica_state_machine.transition(context, adding, ReplicaState.ONLINE)
     if context.config[STRICT_REASSIGNMENT]:
         yield from _move_leader_to_target(context, rows)
-        rows = yield from _keep_where_target_cannot_lead(context, rows)
-    removed = set_assignments(context, rows, current(p, rows).reached())
+        led = yield from _keep_where_target_cannot_lead(context, rows)
+        rows, targets = led, targets.take(np.searchsorted(rows, led))
+    removed = set_assignments(context, rows, targets)
     offline_log_dirs.record_removed(context, removed_replicas(context, rows, removed))
     context.gauges.touch(rows)
     has_state = values_at(p.partition_epoch, rows) != NO_STATE
