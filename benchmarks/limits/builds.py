@@ -1,8 +1,9 @@
 """Compare the build of this tree with that of another one: ``python -m benchmarks.limits.builds --beside TREE``.
 
 TREE is a clone of an earlier commit whose kernels are compiled. Each row runs in new processes of both builds, in turn,
-``--runs`` times; the median of the pairs' ratios compares them, so that a machine that changes between pairs does not. Events in memory have a digest of what they send, which must be equal. The two
-builds share an interpreter and its libraries.
+``--runs`` times. The median of the pairs' ratios compares them, so that a machine that changes between pairs does not
+count. Events in memory have a digest of what they send, which must be equal. The two builds share an interpreter and its
+libraries.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from benchmarks.timing import execute
 
 HEADINGS: Final = ("what", "earlier", "now", "times", "peak earlier", "peak now")
 LEGEND: Final = (
-    "Medians; times: of the pairs' ratios, with the least and the largest. Commands: processor seconds and peak of resident memory, from exec to exit. Events: seconds until all is "
-    "decided, applied and encoded."
+    "Medians; times: of the pairs' ratios, with the least and the largest. Commands: processor seconds and peak of "
+    "resident memory, from exec to exit. Events: seconds until all is decided, applied and encoded."
 )
 _IMPORT: Final = "from kframe import WhatIf"
 #: An event of ten times the partitions on ten times the brokers.
