@@ -2,7 +2,7 @@
 
 TREE is a clone of an earlier commit whose kernels are compiled. Each row runs in new processes of both builds, in turn,
 ``--runs`` times. The median of the pairs' ratios compares them, so that a machine that changes between pairs does not
-count. Events in memory have a digest of what they send, which must be equal. The two builds share an interpreter and its
+count. Events in memory have a digest of what they send, which must be equal. Both builds share an interpreter and its
 libraries.
 """
 
