@@ -18,6 +18,7 @@ from kframe.core.state.deleting_replicas import DeletingReplicas
 from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
+from kframe.model.lists import distinct_rows
 
 #: Gauges that count rows, in the order of the kernel ``update_partition_counts``.
 ROW_GAUGES: Final = ("GlobalPartitionCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount")
@@ -77,7 +78,10 @@ class RowCounts:
             grown[: len(self._counted)] = self._counted
             self._counted = grown
         touched, self._touched, self._touched_count = self._touched, [], 0
-        for rows in [np.arange(size, dtype=np.int32)] if touched is None else touched:
+        if touched is None:
+            self._count(np.arange(size, dtype=np.int32))
+        elif touched:  # an event touches a row as often as it writes it
+            rows = touched[0] if len(touched) == 1 else distinct_rows(np.concatenate(touched), size)
             self._count(rows.astype(np.int32, copy=False))
 
     def _count(self, rows: Int32) -> None:

@@ -87,7 +87,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
         table = (
             table_of(cluster, remaining) if assignments is None else table_with(cluster, remaining, rows, assignments)
         )
-        codes = np.array((yield from ask(WriteAssignments(table))))
+        codes = np.fromiter((yield from ask(WriteAssignments(table))), np.uint8, len(remaining))
         lost = remaining[(codes != WriteCode.OK) & (codes != WriteCode.STALE)]
         remaining = remaining[codes == WriteCode.STALE]
         unread = []
