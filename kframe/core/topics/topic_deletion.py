@@ -213,11 +213,9 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
 
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
-    """All replicas of these topics are deleted. Delete the topics in storage, then forget them."""
+    """All replicas of these topics are deleted. Delete the topics in storage, then forget them and their replicas."""
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    replicas = replica_state_machine.replicas_of(context, rows)
-    yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT)
     reassigning = rows[values_at(p.reassigning, rows) != 0]
     if len(reassigning):  # a stored reassignment would block all others until the next failover
         yield from forget_stored(context, reassigning, only_if_reached=False)
