@@ -25,9 +25,7 @@ def sweep_zookeeper(
     snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, progress: Progress
 ) -> Sweep:
     """See ``kframe.whatif.sweep``."""
-    counts = count_failures(
-        snapshot.to_cluster(), config_of(snapshot, config), depth=depth, racks=racks, progress=progress
-    )
+    counts = count_failures(snapshot, config_of(snapshot, config), depth=depth, racks=racks, progress=progress)
     return sweep_of(
         counts,
         configs_known=knows_min_insync(snapshot.topics, config),
