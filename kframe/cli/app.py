@@ -162,8 +162,6 @@ def main() -> None:
     open_closed_streams()
     # Arrow's own allocator keeps the pages of what it has read. It looks when Arrow is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # Threads of OpenBLAS spin for tens of milliseconds when NumPy is imported. No command has large products.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     logging.captureWarnings(True)
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # Python searches all objects for cycles again at exit, only to free their memory.
