@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kframe import kernels
@@ -31,8 +32,7 @@ from kframe.whatif.results.sweep import METRICS
 _Settings: TypeAlias = tuple[UInt8, Int32, Int64, UInt8, Int32, UInt8]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeletingTopics:
+class DeletingTopics(Struct, frozen=True, eq=False):
     """The topics under deletion. The first failure that affects one of them resumes the deletion of all that are not
     halted (``TopicDeletionManager``): their leaders resign.
 
@@ -52,8 +52,7 @@ class DeletingTopics:
         return _product(resumes, self.leads)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FailureCounts:
+class FailureCounts(Struct, frozen=True, eq=False):
     """Counts by broker index (ids ascend), by pair, and by rack number. Columns are METRICS.
 
     ``totals`` (2, 9): in the present state, and after elections for all leaderless partitions, which every failure
