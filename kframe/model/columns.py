@@ -66,6 +66,14 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 
+def slots_of_lists(replicas: Ragged, isr: Ragged | None) -> Int32:
+    """(n,) the slots that rows with these lists need. Raises ShapeError if a row has more than REPLICAS_MAX."""
+    capacity = replicas.counts if isr is None else np.maximum(replicas.counts, isr.counts)
+    if (largest := int(capacity.max(initial=0))) > REPLICAS_MAX:
+        raise ShapeError(f"a row of {largest} replicas; the maximum is {REPLICAS_MAX}")
+    return capacity
+
+
 #: Row columns that ``Partitions.append`` always writes.
 _APPENDED: Final = ("topic", "partition", "slot_start", "slot_capacity", "replica_count", "isr_count")
 
@@ -270,9 +278,7 @@ class Partitions(SlotColumns):
             lengths = f"{len(replicas)} replica lists, {count if isr is None else len(isr)} ISRs"
             raise ShapeError(f"{count} topics, {len(partition)} partitions, {lengths}")
         replica_counts = replicas.counts
-        capacity = replica_counts if isr is None else np.maximum(replica_counts, isr.counts)
-        if count and int(capacity.max()) > REPLICAS_MAX:
-            raise ShapeError(f"a row of {int(capacity.max())} replicas; the maximum is {REPLICAS_MAX}")
+        capacity = slots_of_lists(replicas, isr)
         values, slot_count = values or {}, int(capacity.sum())
         has_spare_slots = len(replicas.values) < slot_count
         written = {*values, *_APPENDED, *(() if has_spare_slots else ("replica",))}

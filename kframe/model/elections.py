@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -88,3 +89,9 @@ class LeaderSelector(Protocol):
         a leader breaks a rule, the built-in selector decides. NO_LEADER breaks no rule: if a selector returns it, the
         partition gets no leader, even where the built-in selector would elect one.
         """
+
+
+def selector_name(selectors: Mapping[ElectionKind, LeaderSelector], kind: ElectionKind) -> str | None:
+    """Name of the leader selector in charge of a kind of election. None for the built-in rule."""
+    selector = selectors.get(kind)
+    return None if selector is None else selector.name

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -141,6 +143,9 @@ class Topics:
     def find_all(self, names: Sequence[str] | Sequence[bytes]) -> Int32:
         """Index of each topic, all by name or all by id; -1 for unknown topics."""
         index: dict[Any, int] = self._index_by_id if names and isinstance(names[0], bytes) else self._index
+        if len(names) > 1:  # itemgetter returns no tuple for one name
+            with suppress(KeyError):  # Usually all are known; then this takes a fifth less.
+                return np.fromiter(itemgetter(*names)(index), np.int32, len(names))
         return np.fromiter(map(index.get, names, repeat(-1)), np.int32, len(names))
 
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:

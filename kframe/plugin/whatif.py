@@ -13,8 +13,9 @@ from kframe.whatif.document import WhatIfDocument, summary_document
 from kframe.whatif.engines.kraft.settings import directory_id, feature_level
 from kframe.whatif.results.changes import ChangedPartition, PartitionChanges
 from kframe.whatif.results.explanation import CandidateReplica, Decision, Explanation
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import CONDITIONS, ClusterHealth, Skew
-from kframe.whatif.results.outcome import KRAFT_VERBS, FailOn, Operation, Outcome, Verb
+from kframe.whatif.results.outcome import KRAFT_VERBS, Operation, Outcome, Verb
 from kframe.whatif.results.sweep import METRICS as FAILURE_METRICS
 from kframe.whatif.results.sweep import Failure, SortBy, Sweep
 from kframe.whatif.results.sweep_records import SweepRow

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import numpy as np
 
-from kframe.model.arrays import Int32, Ragged
+from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import distinct_values
 from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults
@@ -91,11 +91,13 @@ class SnapshotContent:
         retained = np.array([name not in faults.topics for name in topics.names], bool)
         for index in np.flatnonzero(~retained).tolist():
             faults.count_excluded(topics.names[index], int(topics.partition_counts[index]))
-        return replace(
-            self,
-            topics=topics.take(np.flatnonzero(retained)),
-            partitions=self.partitions.take(retained[topics.topic_of_rows()]),
-        )
+        return self.of_topics(np.flatnonzero(retained))
+
+    def of_topics(self, indexes: Int64) -> Self:
+        """The snapshot with the topics of these indexes, which ascend, and no others."""
+        retained = np.zeros(len(self), bool)
+        retained[self.topics.rows_of(indexes)] = True
+        return replace(self, topics=self.topics.take(indexes), partitions=self.partitions.take(retained))
 
 
 def brokers_text(broker_ids: Iterable[int]) -> str:

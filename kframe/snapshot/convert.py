@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.arrays import Bool, Int32, Ragged, positions_within
+from kframe.model.arrays import Bool, Int8, Int32, Ragged, positions_within
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import BROKERS_MAX
@@ -53,13 +53,20 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
         ):
             if column is not None:
                 _flag(cluster, rows, _map_values(column, to_index), flag)
-    for index in topics.configs or {}:
-        unclean, min_insync = topics.unclean(index), topics.min_insync(index)
-        cluster.topics.unclean[index] = UNSET if unclean is None else int(unclean)
-        cluster.topics.min_insync[index] = UNSET if min_insync is None else min_insync
+    cluster.topics.unclean, cluster.topics.min_insync = topic_settings(topics)
     if topics.deleting is not None:
         cluster.topics.deleting[:] = topics.deleting
     return cluster
+
+
+def topic_settings(topics: TopicFacts) -> tuple[Int8, Int32]:
+    """(t,) ``unclean`` and ``min_insync`` of each topic, as ``Topics`` has them."""
+    unclean, min_insync = np.full(len(topics), UNSET, np.int8), np.full(len(topics), UNSET, np.int32)
+    for index in topics.configs or {}:
+        own_unclean, own_min_insync = topics.unclean(index), topics.min_insync(index)
+        unclean[index] = UNSET if own_unclean is None else int(own_unclean)
+        min_insync[index] = UNSET if own_min_insync is None else own_min_insync
+    return unclean, min_insync
 
 
 def snapshot_of(cluster: ClusterState) -> SnapshotContent:
@@ -129,13 +136,10 @@ def _broker_facts(cluster: ClusterState) -> tuple[BrokerFacts, ...]:
 def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[Any]]:
     if partitions.leader is None:
         return {}
-    leader = np.full(len(partitions), NO_LEADER, np.int32)
-    led = partitions.leader >= 0
-    leader[led] = to_index(partitions.leader[led])
     zeros = np.zeros(len(partitions), np.int32)
     recovery = partitions.leader_recovery_state
     return {
-        "leader": leader,
+        "leader": leader_indexes(partitions.leader, to_index),
         "leader_epoch": zeros if partitions.leader_epoch is None else partitions.leader_epoch,
         "controller_epoch": zeros if partitions.controller_epoch is None else partitions.controller_epoch,
         "partition_epoch": zeros if partitions.partition_epoch is None else partitions.partition_epoch,
@@ -143,8 +147,21 @@ def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[
     }
 
 
+def leader_indexes(leader: Int32, to_index: Any) -> NDArray[Any]:
+    """Broker indexes of leaders by id; NO_LEADER where a partition has none."""
+    led = leader >= 0
+    if led.all():
+        return np.asarray(to_index(leader))
+    indexes = np.full(len(leader), NO_LEADER, np.int32)
+    indexes[led] = to_index(leader[led])
+    return indexes
+
+
 def broker_indexer(ids: Int32) -> Any:
-    """A function from broker ids, all of them registered, to broker indexes: int16 as in columns, if they fit."""
+    """A function from broker ids, all of them in ``ids``, which ascend, to broker indexes: int16 as in columns, if they
+    fit."""
+    if 0 < len(ids) <= BROKERS_MAX and int(ids[-1]) - int(ids[0]) == len(ids) - 1:
+        return lambda values: np.subtract(values, ids[0], dtype=np.int16, casting="unsafe")  # faster than a table
     if len(ids) and int(ids[-1]) < _LOOKUP_MAX:
         table = np.zeros(int(ids[-1]) + 1, np.int16 if len(ids) <= BROKERS_MAX else np.int32)
         table[ids] = np.arange(len(ids))

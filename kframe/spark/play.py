@@ -25,8 +25,9 @@ from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.engines.choice import applicable_config, check_config
 from kframe.whatif.results.changes import ELR_LISTS
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
-from kframe.whatif.results.outcome import ControllerResponse, FailOn
+from kframe.whatif.results.outcome import ControllerResponse
 from kframe.whatif.results.traffic import SentBatch
 
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]

@@ -3,11 +3,11 @@
 from kframe.whatif.engines.zookeeper.partition_timeline import PartitionTimeline as PartitionTimeline
 from kframe.whatif.engines.zookeeper.partition_timeline import TimelineEntry as TimelineEntry
 from kframe.whatif.results.changes import PartitionChanges as PartitionChanges
+from kframe.whatif.results.findings import FailOn as FailOn
 from kframe.whatif.results.health import CONDITIONS as CONDITIONS
 from kframe.whatif.results.health import ClusterHealth as ClusterHealth
 from kframe.whatif.results.health import Skew as Skew
 from kframe.whatif.results.outcome import ControllerResponse as ControllerResponse
-from kframe.whatif.results.outcome import FailOn as FailOn
 from kframe.whatif.results.outcome import Impact as Impact
 from kframe.whatif.results.outcome import Operation as Operation
 from kframe.whatif.results.outcome import Outcome as Outcome

@@ -17,10 +17,10 @@ from kframe.snapshot.content import Mode
 from kframe.whatif.results.brokers import BrokerRecord
 from kframe.whatif.results.changes import ChangedPartition
 from kframe.whatif.results.feature_update import FeatureUpdateRecord
+from kframe.whatif.results.findings import FailOn, FindingCounts
 from kframe.whatif.results.health import ClusterHealth, HealthRecord, PartitionConditions
 from kframe.whatif.results.outcome import (
     ControllerResponse,
-    FailOn,
     Impact,
     Operation,
     Outcome,
@@ -67,15 +67,6 @@ class SnapshotRecord(Struct):
     brokers: int
     topics: int
     partitions: int
-
-
-class FindingCounts(Struct, rename="kebab"):
-    """What ``--fail-on`` looks for: partitions, or failures that bring some. Null is unknown."""
-
-    offline: int | None
-    under_min_isr: int | None
-    data_loss: int | None
-    possible_data_loss: int | None
 
 
 class ResponseRecord(Struct, kw_only=True):

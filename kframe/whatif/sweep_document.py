@@ -9,8 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from kframe.model.arrays import Int64
 from kframe.snapshot import Snapshot
-from kframe.whatif.document import FindingCounts
-from kframe.whatif.results.outcome import FailOn
+from kframe.whatif.results.findings import FailOn, FindingCounts
 from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.sweep import KINDS, Failure, Sweep
 from kframe.whatif.results.sweep_records import FailureKinds, SweepBefore, SweepRow, SweepSnapshot

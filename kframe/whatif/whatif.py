@@ -21,8 +21,9 @@ from kframe.whatif.engines.choice import engine_of
 from kframe.whatif.engines.known_facts import known_row
 from kframe.whatif.engines.script import Assignments, Script, Step, broker_steps, groups, step_name
 from kframe.whatif.results.explanation import Decision, Explanation
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import ClusterHealth, union
-from kframe.whatif.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
+from kframe.whatif.results.outcome import Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.results.pages import ShownCluster
 
 if TYPE_CHECKING:

@@ -40,6 +40,8 @@ def test_topics_are_looked_up_by_name_or_by_id() -> None:
     topics = cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, (1,)).topics
     for index, name in enumerate(topics.names):
         topics.set_id(index, name.encode() * 16)
+    assert topics.find_all(("u", "t", "u")).tolist() == [1, 0, 1]
+    assert topics.find_all(("u",)).tolist() == [1]
     assert topics.find_all(("u", "none", "t")).tolist() == [1, -1, 0]
     assert topics.find_all((b"u" * 16, bytes(16), b"t" * 16)).tolist() == [1, -1, 0]
     assert topics.find_all(()).tolist() == np.empty(0, np.int32).tolist()

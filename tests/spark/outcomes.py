@@ -25,8 +25,9 @@ from kframe.spark.schema import CLUSTER_TABLES, SCENARIOS
 from kframe.spark.stages import Result, Stage, results_of
 from kframe.whatif import WhatIf
 from kframe.whatif.results.changes import ELR_LISTS
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import CONDITIONS
-from kframe.whatif.results.outcome import ControllerResponse, FailOn
+from kframe.whatif.results.outcome import ControllerResponse
 
 Rows = list[dict[str, Any]]
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import InputError, ShapeError, SnapshotError
 from kframe.model.arrays import Ragged
-from kframe.snapshot import Health, PartitionFacts, Snapshot, generate, read_snapshot
+from kframe.snapshot import BrokerFacts, Health, PartitionFacts, Snapshot, Source, TopicFacts, generate, read_snapshot
 from kframe.snapshot.content import Mode
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from kframe.whatif import Failure, SortBy, Sweep, sweep
+from kframe.whatif.engines.zookeeper import sweep_columns
 from kframe.whatif.sweep_export import write_plot, write_table
 from tests.whatif.samples import small
 from tests.whatif.test_real_cluster import example_of
@@ -144,3 +145,38 @@ def test_depth_0_has_the_racks_alone(mode: Mode) -> None:
     snapshot = generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)).with_mode(mode)
     racks = [record for record in sweep(snapshot, depth=1).records() if record["kind"] == "rack"]
     assert list(sweep(snapshot, depth=0).records()) == racks
+
+
+def test_blocks_of_partitions_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)).with_mode("zookeeper")
+    whole = list(sweep(snapshot).records())
+    monkeypatch.setattr(sweep_columns, "BLOCK_ROWS", 33)
+    assert list(sweep(snapshot).records()) == whole
+
+
+def test_ids_of_brokers_may_have_gaps() -> None:
+    snapshot = generate(60, 5, 3, racks=2).with_mode("zookeeper")
+    ids = np.array([0, 3, 4, 70_000, 2**30], np.int32)
+    partitions = snapshot.partitions
+    assert partitions.leader is not None
+    assert partitions.isr is not None
+    number = np.searchsorted([broker.broker_id for broker in snapshot.brokers], np.arange(10))
+    renamed = replace(
+        snapshot,
+        brokers=tuple(replace(broker, broker_id=int(id_)) for broker, id_ in zip(snapshot.brokers, ids, strict=True)),
+        partitions=replace(
+            partitions,
+            replicas=Ragged(partitions.replicas.offsets, ids[number[partitions.replicas.values]]),
+            isr=Ragged(partitions.isr.offsets, ids[number[partitions.isr.values]]),
+            leader=ids[number[partitions.leader]],
+        ),
+    )
+    assert np.array_equal(sweep(renamed).counts, sweep(snapshot).counts)
+
+
+def test_partition_with_too_many_replicas_is_refused() -> None:
+    wide = [list(range(40_000))]
+    partitions = PartitionFacts(Ragged.of(wide), np.zeros(1, np.int32), Ragged.of([[0]]))
+    topics = TopicFacts(("wide",), np.ones(1, np.int32))
+    with pytest.raises(ShapeError, match="40000 replicas"):
+        sweep(Snapshot((BrokerFacts(0, True),), topics, partitions, Source("drawn", "")))

@@ -82,8 +82,9 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
         np.ascontiguousarray(request.partition_epoch),
         context.controller_epoch,
     )
-    last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
-    accepted = np.flatnonzero(_validate(context, request, sender, proposed, codes) & (last == np.arange(len(rows))))
+    known, positions = rows >= 0, np.arange(len(rows), dtype=np.int32)
+    last = last_of_equal(rows if known.all() else np.where(known, rows, -1 - positions))
+    accepted = np.flatnonzero(_validate(context, request, sender, proposed, codes) & (last == positions))
     if codes.any() and np.isin(codes, _UNKNOWN).any():
         yield from context.confirm_role()
     change = proposed if len(accepted) == len(rows) else proposed.take(accepted)
@@ -92,10 +93,11 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     if not stored.all():
         codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
         codes[accepted[~stored & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
-    codes = codes[last]
+    if codes.any():
+        codes = codes[last]
     context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[stored])
     _report_rejected(context, request.broker_id, rows, codes)
-    named = distinct_values(rows[rows >= 0])
+    named = distinct_values(rows if known.all() else rows[known])
     yield from context.announce(context.registered(), named)
     if len(change) == len(rows) and stored.all():
         return AlterPartitionResponse(ErrorCode.NONE, codes, change.stored_at(result.partition_epoch))
@@ -133,14 +135,16 @@ def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32,
     """The row of each requested partition, -1 if unknown. Also its code so far."""
     topics, requested = context.cluster.topics, request.partitions
     topic, partition = topics.find_all(requested.topics)[requested.topic], requested.partition
-    rows, known = np.full(len(topic), -1, np.int32), topic >= 0
+    codes, known = np.full(len(topic), ErrorCode.NONE, np.int16), topic >= 0
     if known.all():
         rows = topics.locate(topic, partition)
-    else:
-        rows[known] = topics.locate(topic[known], partition[known])
-    codes = np.where(rows >= 0, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).astype(np.int16)
-    by_id = len(requested) > 0 and isinstance(requested.topics[0], bytes)
-    codes[~known & by_id] = ErrorCode.UNKNOWN_TOPIC_ID
+        codes[rows < 0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return rows, codes
+    rows = np.full(len(topic), -1, np.int32)
+    rows[known] = topics.locate(topic[known], partition[known])
+    codes[rows < 0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if isinstance(requested.topics[0], bytes):
+        codes[~known] = ErrorCode.UNKNOWN_TOPIC_ID
     return rows, codes
 
 

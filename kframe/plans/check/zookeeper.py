@@ -17,7 +17,7 @@ from kframe.plans.check.findings import Check, Findings
 from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange, brokers_of
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.settings import config_of
-from kframe.whatif.results.outcome import ZOOKEEPER_RULES
+from kframe.whatif.results.release import ZOOKEEPER_RULES
 
 #: The most counters of stages and brokers that are held at a time.
 _COUNTERS: Final = 1 << 22

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.config import ControllerConfig
-from kframe.model.elections import LeaderSelector
-from kframe.model.ids import ElectionKind
 from kframe.model.texts import AS_STATED
 from kframe.snapshot import Snapshot, TopicFacts
 
@@ -47,9 +45,3 @@ def controller_epoch_of(snapshot: Snapshot) -> int:
     """The present controller's epoch. The highest that any state was written under if the snapshot does not say."""
     written = snapshot.partitions.controller_epoch
     return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)
-
-
-def selector_name(selectors: Mapping[ElectionKind, LeaderSelector], kind: ElectionKind) -> str | None:
-    """Name of the leader selector in charge of a kind of election. None for the built-in rule."""
-    selector = selectors.get(kind)
-    return None if selector is None else selector.name

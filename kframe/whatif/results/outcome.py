@@ -20,15 +20,14 @@ from kframe.pages.shown import Tabular
 from kframe.whatif.results.brokers import OutcomeBrokers
 from kframe.whatif.results.changes import PartitionChanges
 from kframe.whatif.results.feature_update import FeatureUpdateRecord
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import ClusterHealth, newly
 from kframe.whatif.results.reassignment_result import ReassignmentResult
-from kframe.whatif.results.release import ReleaseRecord
+from kframe.whatif.results.release import ZOOKEEPER_RULES, ReleaseRecord
 from kframe.whatif.results.timeline import RecordsWritten, RequestsSent, StatesWritten, TimelineEvent, TopicsWritten
 from kframe.whatif.results.topic_results import TopicResult
 from kframe.whatif.results.traffic import SentBatch, Traffic
 
-#: The rules of ZooKeeper mode in words.
-ZOOKEEPER_RULES: Final = "ZooKeeper (Kafka 3.9)"
 #: Most rows that a page lists, and the columns of changed partitions there.
 _SHOWN: Final = 20
 _CHANGES: Final = ("topic", "partition", "leader_before", "leader_after", "isr_before", "isr_after")
@@ -56,24 +55,6 @@ class Verb(StrEnum):
 
 #: The operations that only KRaft clusters have.
 KRAFT_VERBS: Final = frozenset({Verb.FENCE, Verb.UNFENCE, Verb.DIRECTORY, Verb.FEATURE, Verb.UNREGISTER})
-
-
-class FailOn(StrEnum):
-    """Conditions of ``--fail-on``: see ``Outcome.count_of``."""
-
-    OFFLINE = "offline"
-    UNDER_MIN_ISR = "under-min-isr"
-    DATA_LOSS = "data-loss"
-    POSSIBLE_DATA_LOSS = "possible-data-loss"
-
-    @staticmethod
-    def new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
-        """The conditions in ``after`` that are not in ``before``: (n,) masks."""
-        return {
-            FailOn.OFFLINE: newly(before.offline, after.offline),
-            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
-            FailOn.POSSIBLE_DATA_LOSS: newly(before.may_lose_data, after.may_lose_data),
-        }
 
 
 class Operation(Struct, frozen=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from kframe.model.kraft.releases import RELEASES, RULES, Release, ReleaseRule
 
+#: The rules of ZooKeeper mode in words.
+ZOOKEEPER_RULES: Final = "ZooKeeper (Kafka 3.9)"
 #: Where the release is from: a user, the levels that registered nodes support, or nowhere.
 ReleaseSource: TypeAlias = Literal["stated", "registrations", "assumed"]
 

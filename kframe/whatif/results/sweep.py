@@ -15,8 +15,8 @@ from kframe.model.arrays import Int32, Int64, Ragged, UInt8, offsets_of
 from kframe.pages.figures import heat_figure
 from kframe.pages.parts import FactsPart, Heading, HeatPart, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular
+from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import Skew
-from kframe.whatif.results.outcome import FailOn
 from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.sweep_records import FailureRow
 

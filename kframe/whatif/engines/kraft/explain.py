@@ -14,6 +14,7 @@ import numpy as np
 
 from kframe.core.kraft.replication.leader_selection import Candidates, LeaderSelection
 from kframe.model.arrays import Int32, UInt8
+from kframe.model.elections import selector_name
 from kframe.model.ids import NO_LEADER, ElectionKind, RecoveryState
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import KraftElection
@@ -21,7 +22,6 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
 from kframe.whatif.engines.kraft.controller import WhatIfController
-from kframe.whatif.engines.settings import selector_name
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
 

@@ -49,7 +49,8 @@ from kframe.whatif.engines.zookeeper.refusals import election_reasons
 from kframe.whatif.engines.zookeeper.start import ZookeeperStart
 from kframe.whatif.results.changes import PartitionChanges, changes_between
 from kframe.whatif.results.health import ClusterHealth
-from kframe.whatif.results.outcome import KRAFT_VERBS, ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.results.outcome import KRAFT_VERBS, ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.results.release import ZOOKEEPER_RULES
 from kframe.whatif.results.saved_rows import SavedRows
 from kframe.whatif.results.timeline import MergedTimeline, RequestsSent, TimelineEvent
 from kframe.whatif.results.traffic import SentBatch, Traffic

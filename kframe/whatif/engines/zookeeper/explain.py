@@ -14,9 +14,9 @@ import numpy as np
 
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState, PartitionView
+from kframe.model.elections import selector_name
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
-from kframe.whatif.engines.settings import selector_name
 from kframe.whatif.engines.zookeeper.controller import ZookeeperController
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 

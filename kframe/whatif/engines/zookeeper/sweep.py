@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from kframe.snapshot import Snapshot
 from kframe.whatif.engines.settings import assumptions_of, config_of, knows_min_insync
 from kframe.whatif.engines.zookeeper.sweep_counts import FailureCounts, count_failures
 from kframe.whatif.results.health import Skew
-from kframe.whatif.results.outcome import ZOOKEEPER_RULES
+from kframe.whatif.results.release import ZOOKEEPER_RULES
 from kframe.whatif.results.sweep import CONDITIONS_OF_SETTINGS, METRICS, Sweep
 
+#: Counts of leaders that are evaluated at a time, so that they stay in the caches.
+_LEADS_MAX: Final = 1 << 18
 #: (m, 9) counts, and (m,) largest and mean loads of m failures.
 _Effects: TypeAlias = tuple[Int32, Int32, NDArray[np.float64]]
 
@@ -25,9 +27,7 @@ def sweep_zookeeper(
     snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, progress: Progress
 ) -> Sweep:
     """See ``kframe.whatif.sweep``."""
-    counts = count_failures(
-        snapshot.to_cluster(), config_of(snapshot, config), depth=depth, racks=racks, progress=progress
-    )
+    counts = count_failures(snapshot, config_of(snapshot, config), depth=depth, racks=racks, progress=progress)
     return sweep_of(
         counts,
         configs_known=knows_min_insync(snapshot.topics, config),
@@ -36,7 +36,7 @@ def sweep_zookeeper(
 
 
 def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: tuple[str, ...] = ()) -> Sweep:
-    """The results of all failures from the counts of a cluster. Cost O(b³) in array passes, one broker's pairs each."""
+    """The results of all failures from the counts of a cluster. Cost O(b³) in array passes, some pairs each."""
     up = np.flatnonzero(counts.registered)
     groups = [np.flatnonzero(counts.rack == number) for number in range(len(counts.rack_names))]
     members = np.zeros((len(groups), len(counts.registered)), np.bool_)
@@ -44,14 +44,14 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: 
         members[number, group] = True
     alone = np.zeros((len(up), len(counts.registered)), np.bool_)
     alone[np.arange(len(up)), up] = True
+    pairs = np.triu_indices(len(up) if counts.pairs is not None else 0, 1)
     parts = [
         _effects(counts, alone, counts.brokers[up], counts.broker_leads[up]),
-        *([] if counts.pairs is None else (_pairs_with(counts, up, position) for position in range(len(up) - 1))),
+        *([] if counts.pairs is None else _pair_effects(counts, up[pairs[0]], up[pairs[1]])),
         _effects(counts, members, counts.racks, counts.rack_leads),
     ]
     effects = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    ids, pairs = counts.broker_ids[up], np.triu_indices(len(up) if counts.pairs is not None else 0, 1)
-    lengths = (len(up), len(pairs[0]), len(groups))
+    ids, lengths = counts.broker_ids[up], (len(up), len(pairs[0]), len(groups))
     no_broker = np.full(len(groups), -1, np.int32)
     return Sweep(
         kind=np.repeat(np.arange(3, dtype=np.uint8), lengths),
@@ -89,15 +89,18 @@ def _effects(counts: FailureCounts, failing: Bool, added_counts: Int32, added_le
     return counts.totals[1] + added_counts, leads.max(axis=1, initial=0), mean
 
 
-def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Effects:
-    """The pairs of a registered broker with those after it."""
+def _pair_effects(counts: FailureCounts, first: Int64, second: Int64) -> Iterator[_Effects]:
+    """The pairs of registered brokers, ``first`` below ``second`` (m,), in the order of ``counts.pairs``."""
     assert counts.pairs is not None
-    count, broker, others = len(counts.registered), up[position], up[position + 1 :]
-    numbers = broker * (2 * count - broker - 1) // 2 + others - broker - 1
-    failing = np.zeros((len(others), count), np.bool_)
-    failing[:, broker] = failing[np.arange(len(others)), others] = True
-    leads = counts.broker_leads[broker] + counts.broker_leads[others]
-    span = np.searchsorted(counts.pair_lead_keys, [numbers[0] * count, (numbers[-1] + 1) * count])
-    keys, changes = counts.pair_lead_keys[slice(*span)], counts.pair_lead_changes[slice(*span)]
-    leads[np.searchsorted(numbers, keys // count), keys % count] += changes
-    return _effects(counts, failing, counts.brokers[broker] + counts.brokers[others] + counts.pairs[numbers], leads)
+    count = len(counts.registered)
+    pairs = max(_LEADS_MAX // max(count, 1), 1)
+    for start in range(0, len(first), pairs):
+        low, high = first[start : start + pairs], second[start : start + pairs]
+        numbers = low * (2 * count - low - 1) // 2 + high - low - 1
+        failing = np.zeros((len(low), count), np.bool_)
+        failing[np.arange(len(low)), low] = failing[np.arange(len(low)), high] = True
+        leads = counts.broker_leads[low] + counts.broker_leads[high]
+        span = np.searchsorted(counts.pair_lead_keys, [numbers[0] * count, (numbers[-1] + 1) * count])
+        keys, changes = counts.pair_lead_keys[slice(*span)], counts.pair_lead_changes[slice(*span)]
+        leads[np.searchsorted(numbers, keys // count), keys % count] += changes
+        yield _effects(counts, failing, counts.brokers[low] + counts.brokers[high] + counts.pairs[numbers], leads)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kframe import kernels
@@ -20,15 +21,18 @@ from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.lists import sum_by_key
 from kframe.model.topics import UNSET
 from kframe.ports.progress import Progress, ignore_progress
+from kframe.snapshot.content import SnapshotContent
+from kframe.snapshot.convert import cluster_of, topic_settings
+from kframe.snapshot.facts import TopicFacts
+from kframe.whatif.engines.zookeeper.sweep_columns import Columns, blocks_of
 from kframe.whatif.engines.zookeeper.sweep_healthy import HealthyCounts, rack_bits
 from kframe.whatif.results.sweep import METRICS
 
-#: Rows counted between two reports of progress; it bounds the memory of a pass over pairs besides the counts.
-CHUNK_ROWS: Final = 1 << 17
+#: ``registered``, ``rack``, ``rack_bit`` by broker, and ``deleting``, ``min_insync``, ``unclean`` by topic.
+_Settings: TypeAlias = tuple[UInt8, Int32, Int64, UInt8, Int32, UInt8]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeletingTopics:
+class DeletingTopics(Struct, frozen=True, eq=False):
     """The topics under deletion. The first failure that affects one of them resumes the deletion of all that are not
     halted (``TopicDeletionManager``): their leaders resign.
 
@@ -48,8 +52,7 @@ class DeletingTopics:
         return _product(resumes, self.leads)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FailureCounts:
+class FailureCounts(Struct, frozen=True, eq=False):
     """Counts by broker index (ids ascend), by pair, and by rack number. Columns are METRICS.
 
     ``totals`` (2, 9): in the present state, and after elections for all leaderless partitions, which every failure
@@ -111,71 +114,81 @@ class FailureCounts:
 
 
 def count_failures(
-    cluster: ClusterState,
+    snapshot: SnapshotContent,
     config: ControllerConfig,
     *,
     depth: int = 2,
     racks: bool = True,
     progress: Progress = ignore_progress,
 ) -> FailureCounts:
-    """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``. The cluster is made from a snapshot.
+    """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``. The snapshot has leaders.
 
-    Reads the columns once for each depth and changes nothing. It takes 36 bytes for each pair of brokers, 8 more for
-    each kind of healthy rows that occurs, and some megabytes for a chunk of rows.
+    Reads the columns once and changes nothing. It takes 36 bytes for each pair of brokers, 8 more for each kind of
+    healthy rows that occurs, and some megabytes for a block of rows.
     Cost O(n · r³), r being the replicas of a partition.
     """
-    brokers, topics = cluster.brokers, cluster.topics
-    enabled = bool(config["delete.topic.enable"])
-    deleting = topics.deleting if enabled else np.zeros(len(topics), np.uint8)
+    deleting = snapshot.topics.deleting if config["delete.topic.enable"] else None
+    if deleting is None:
+        deleting = np.zeros(len(snapshot.topics), np.uint8)
+    # The brokers, and the topics under deletion, of which there are few.
+    cluster = cluster_of(snapshot.of_topics(np.flatnonzero(deleting)))
+    brokers = cluster.brokers
     names = [None if registration is None or not racks else registration.rack for registration in brokers.registrations]
     counts = FailureCounts.none(
-        brokers.ids.copy(),
-        brokers.registered.copy(),
-        names,
-        pairs=depth > 1,
-        deleting_topics=_deleting_topics(cluster, deleting),
+        brokers.ids, brokers.registered, names, pairs=depth > 1, deleting_topics=_deleting_topics(cluster)
     )
-    unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
-    min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
-    p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack))
-    columns = (
-        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-        counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
-        min_isr.astype(np.int32), unclean.astype(np.uint8),
-    )  # fmt: skip
+    settings = (
+        counts.registered,
+        counts.rack,
+        rack_bits(counts.rack, counts.registered),
+        deleting,
+        *_topic_settings(snapshot.topics, config),
+    )
+    healthy = HealthyCounts.none(len(counts.rack))
     single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
-    parts = [(counts.pair_lead_keys, counts.pair_lead_changes)]
-    thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
-    for first in range(0, len(p), CHUNK_ROWS):
-        last = min(first + CHUNK_ROWS, len(p))
-        kernels.count_failures(
-            first, last, *columns, *single, healthy.successors, healthy.further_replicas, healthy.shared_racks
-        )
+    lead_changes = [(counts.pair_lead_keys, counts.pair_lead_changes)]
+    thirds = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    counted = 0
+    for rows in blocks_of(snapshot, brokers.ids):
+        tables = (healthy.successors, healthy.further_replicas, healthy.shared_racks)
+        kernels.count_failures(0, len(rows[0]), *rows, *settings, *single, *tables)
         if counts.pairs is not None:
-            width = int(p.replica_count.max()) + int(p.isr_count.max()) + 1
-            key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
-            third = np.empty(last - first, np.int64)
-            filled = kernels.count_pair_failures(
-                first,
-                last,
-                *columns,
-                np.empty((3, width), np.int32),
-                counts.pairs,
-                key,
-                change,
-                third,
-                healthy.further_pairs,
-            )
-            parts.append(sum_by_key(key[:filled], change[:filled]))
-            thirds.append(np.unique(third[third >= 0], return_counts=True))
-        progress(last, len(p))
+            changes, third = _count_pairs(rows, settings, counts.pairs, healthy)
+            lead_changes.append(changes)
+            thirds.append(third)
+        counted += len(rows[0])
+        progress(counted, len(snapshot))
     healthy.add_failures(counts.rack, *single)
     if counts.pairs is not None:
         third_counts = _sum_parts(thirds)
         healthy.add_pairs(*third_counts, counts.pairs)
-        parts.append(healthy.pair_leads(*third_counts))
-    keys, changes = _sum_parts(parts)
-    return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
+        lead_changes.append(healthy.pair_leads(*third_counts))
+    pair_lead_keys, pair_lead_changes = _sum_parts(lead_changes)
+    return replace(counts, pair_lead_keys=pair_lead_keys, pair_lead_changes=pair_lead_changes)
+
+
+def _topic_settings(topics: TopicFacts, config: ControllerConfig) -> tuple[Int32, UInt8]:
+    """``min_insync`` and ``unclean`` of each topic (t,), with defaults filled in."""
+    unclean, min_insync = topic_settings(topics)
+    return (
+        np.where(min_insync == UNSET, config["min.insync.replicas"], min_insync).astype(np.int32),
+        np.where(unclean == UNSET, config.unclean_by_default, unclean == 1).astype(np.uint8),
+    )
+
+
+def _count_pairs(
+    rows: Columns, settings: _Settings, pairs: Int32, healthy: HealthyCounts
+) -> tuple[tuple[Int64, Int32], tuple[Int64, Int64]]:
+    """Add pairs of failures in a block to ``pairs`` and ``healthy.further_pairs``. Returns the changes of leaders, and
+    the keys of healthy partitions (``third_key``), each with its count."""
+    _, _, _, _, replica_count, isr_count, _, _ = rows
+    count, width = len(replica_count), int(replica_count.max()) + int(isr_count.max()) + 1
+    key, change = np.empty(4 * count, np.int64), np.empty(4 * count, np.int8)
+    third = np.empty(count, np.int64)
+    filled = kernels.count_pair_failures(
+        0, count, *rows, *settings, np.empty((3, width), np.int32), pairs, key, change, third, healthy.further_pairs
+    )
+    return sum_by_key(key[:filled], change[:filled]), np.unique(third[third >= 0], return_counts=True)
 
 
 def _sum_parts(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
@@ -188,32 +201,28 @@ def _product(left: Bool, right: Int32) -> Int32:
     return product
 
 
-def _deleting_topics(cluster: ClusterState, deleting: UInt8) -> DeletingTopics:
-    """Topics under deletion, of which there are few: arrays of topics and brokers."""
-    p, brokers = cluster.partitions, len(cluster.brokers)
-    queued = np.flatnonzero(deleting)
-    position = np.full(len(deleting) + 1, -1, np.int64)
-    position[queued] = np.arange(len(queued))
-    rows = np.flatnonzero(position[p.topic] >= 0)
-    lists, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
-    of_slots, of_rows = position[p.topic[rows]][lists.owners], position[p.topic[rows]]
+def _deleting_topics(cluster: ClusterState) -> DeletingTopics:
+    """The topics of a cluster, all under deletion: arrays of topics and brokers."""
+    p, topics, brokers = cluster.partitions, len(cluster.topics), len(cluster.brokers)
+    rows = np.arange(len(p))
+    lists, flags, of_rows = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)], p.topic.astype(np.int64)
+    of_slots = of_rows[lists.owners]
     moving = lists.any((flags & np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)) != 0)
     unregistered = cluster.brokers.registered[lists.values] == 0
-    leader, isr = p.leader[rows], p.lists("isr", rows)
+    leader, isr = p.leader, p.lists("isr", rows)
     assigned = lists.any(lists.values == np.repeat(leader, lists.counts))
     in_sync = isr.any(isr.values == np.repeat(leader, isr.counts))
-    resigns = assigned & in_sync & (p.partition_epoch[rows] != NO_STATE) & (leader >= 0)
+    resigns = assigned & in_sync & (p.partition_epoch != NO_STATE) & (leader >= 0)
+    halts = _table(of_slots[unregistered], None, topics, 1) + _table(of_rows[moving], None, topics, 1)
     return DeletingTopics(
-        tuple(cluster.topics.names[topic] for topic in queued.tolist()),
-        _table(of_slots, lists.values, len(queued), brokers),
-        _table(of_rows[resigns], leader[resigns], len(queued), brokers),
-        (_table(of_slots[unregistered], None, len(queued), 1) + _table(of_rows[moving], None, len(queued), 1)).reshape(
-            -1
-        ),
+        tuple(cluster.topics.names),
+        _table(of_slots, lists.values, topics, brokers),
+        _table(of_rows[resigns], leader[resigns], topics, brokers),
+        halts.reshape(-1),
     )
 
 
-def _table(line: Int64, column: Int32 | None, lines: int, columns: int) -> Int32:
+def _table(line: Int64, column: NDArray[Any] | None, lines: int, columns: int) -> Int32:
     """How often each (line, column) occurs, (lines, columns)."""
     flat = line * columns + (0 if column is None else column)
     return np.bincount(flat, minlength=lines * columns).astype(np.int32).reshape(lines, columns)

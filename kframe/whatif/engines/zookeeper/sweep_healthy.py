@@ -8,10 +8,10 @@ than ``min.insync.replicas`` remain.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.arrays import Int32, Int64, UInt8
 
@@ -27,8 +27,7 @@ _AT_MIN_ISR: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0, 0], np.int32)
 _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1, 0], np.int32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HealthyCounts:
+class HealthyCounts(Struct, frozen=True, eq=False):
     """Counts by kind and broker index; see ``count_failures`` and ``count_pair_failures``.
 
     ``successors`` (7, b, b): partitions by leader and the next leader. ``further_replicas`` (7, b): replicas beyond
