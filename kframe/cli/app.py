@@ -16,6 +16,7 @@ import click
 import kframe
 from kframe.cli.entry_points import entry_points, load
 from kframe.cli.exits import EXIT_CODES, output_faults, report
+from kframe.cli.layout import help_width
 from kframe.cli.output import ReportingGroup
 from kframe.cli.repeated import refuse_repeated_options
 from kframe.cli.standard_streams import open_closed_streams
@@ -171,4 +172,4 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # Python searches all objects for cycles again at exit, only to free their memory.
-    cli(prog_name="kframe")
+    cli(prog_name="kframe", terminal_width=help_width())
