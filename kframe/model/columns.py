@@ -14,10 +14,10 @@ columns, which halves most of the memory of a partition. Code that computes with
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
@@ -33,8 +33,7 @@ BROKERS_MAX: Final = 32_767
 SLOTS_MAX: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column: its dtype, whether it has an entry per row or per slot, the initial value, and the meaning."""
 
     name: str
