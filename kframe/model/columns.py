@@ -135,7 +135,7 @@ class SlotColumns:
             needed = size + (rows if column.per == "row" else slots)
             buffer = self._buffers[column.name]
             if needed > len(buffer):
-                grown = np.empty(needed, column.dtype)
+                grown = _buffer(column, needed)
                 grown[:size] = buffer[:size]
                 self._buffers[column.name] = grown
         self._assign_views()
@@ -202,10 +202,10 @@ class SlotColumns:
                 continue
             buffer = self._buffers[column.name]
             if size > len(buffer):
-                grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
+                grown = _buffer(column, size if used == 0 else max(size, used + used // 2))
                 grown[:used] = buffer[:used]
                 self._buffers[column.name] = buffer = grown
-            if column.name not in written:
+            if column.fresh != 0 and column.name not in written:
                 buffer[used:size] = column.fresh
         self._assign_views()
         return first_row, first_slot
@@ -213,6 +213,12 @@ class SlotColumns:
     def _assign_views(self) -> None:
         for column in self.table:
             setattr(self, column.name, self._buffers[column.name][: self._size(column)])
+
+
+def _buffer(column: Column, size: int) -> NDArray[Any]:
+    """A new buffer. Where the initial value is 0, it is 0 everywhere, and pages take no memory until they are written:
+    most clusters have nothing in some columns."""
+    return np.zeros(size, column.dtype) if column.fresh == 0 else np.empty(size, column.dtype)
 
 
 class Partitions(SlotColumns):

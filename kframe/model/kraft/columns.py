@@ -38,7 +38,7 @@ KRAFT_COLUMNS: Final[tuple[Column, ...]] = (
     Column("removing_count", np.int16, "row", 0, "removing replicas"),
     Column("replica", np.int16, "slot", -1, "broker index of the replica"),
     Column("isr", np.int16, "slot", -1, "broker index of the in-sync replica"),
-    Column("member", np.int16, "slot", -1, "broker index of an ELR, last-known ELR, adding or removing member"),
+    Column("member", np.int16, "slot", 0, "broker index of an ELR, last-known ELR, adding or removing member"),
     Column("directory", np.int32, "slot", 0, "directory index of the replica"),
 )
 #: The lists in ``member``, in that order.
@@ -106,7 +106,11 @@ class KraftPartitions(SlotColumns):
         _check_width(int(capacity.max(initial=0)))
         named = {"replica": lists.replicas, "isr": lists.isr, "directory": lists.directories}
         named |= {name: getattr(lists, name) for name in MEMBER_LISTS}
-        columns = {f"{name}_count": ragged.counts for name, ragged in named.items() if name != "directory"}
+        columns = {
+            f"{name}_count": ragged.counts
+            for name, ragged in named.items()
+            if name != "directory" and len(ragged.values)
+        }
         columns |= {**values, "slot_capacity": capacity}
         # The lists that fill their rows, one after another.
         filling = [name for name, ragged in named.items() if np.array_equal(ragged.counts, capacity)]
