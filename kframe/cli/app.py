@@ -6,7 +6,6 @@ import atexit
 import gc
 import importlib
 import importlib.util
-import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ import click
 import kframe
 from kframe.cli.entry_points import entry_points, load
 from kframe.cli.exits import EXIT_CODES, output_faults, report
+from kframe.cli.layout import help_width
 from kframe.cli.output import ReportingGroup
 from kframe.cli.repeated import refuse_repeated_options
 from kframe.cli.standard_streams import open_closed_streams
@@ -72,6 +72,8 @@ def announced_commands() -> dict[str, str]:
         try:
             announced |= {str(name): str(text) for name, text in load(reference).items()}
         except Exception:
+            import logging  # Only a broken plugin needs it.
+
             logging.getLogger("kframe.plugins").info("the commands of %s are not listed", point, exc_info=True)
     return {name: text for name, text in announced.items() if name not in COMMANDS}
 
@@ -123,7 +125,11 @@ class App(ReportingGroup):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raises OutputFault if standard output cannot be written."""
+        """Run the command. Python ``warnings`` of libraries are logged, not printed. Raises OutputFault if standard
+        output cannot be written."""
+        import logging  # ``--help`` invokes nothing: without it, it takes a twentieth less.
+
+        logging.captureWarnings(True)
         with output_faults():
             return super().invoke(ctx)
 
@@ -158,11 +164,12 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The ``kframe`` command. Python ``warnings`` of libraries are logged, not printed."""
+    """The ``kframe`` command."""
     open_closed_streams()
-    # Arrow's own allocator keeps the pages of what it has read. It looks when Arrow is imported.
+    # Libraries read these when they are imported. Arrow's own allocator keeps the pages of what it has read. Threads of
+    # OpenBLAS, which kframe's small matrices do not need, spin for a twentieth of a second when they start.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    logging.captureWarnings(True)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # Python searches all objects for cycles again at exit, only to free their memory.
-    cli(prog_name="kframe")
+    cli(prog_name="kframe", terminal_width=help_width())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
-import select
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -96,6 +93,8 @@ def check_reader() -> None:
     output = sys.__stdout__
     if output is None or sys.stdout is not output:
         return
+    import select  # Only commands that wait need it.
+
     poller = select.poll()
     poller.register(output.fileno(), 0)
     if any(event & select.POLLERR for _, event in poller.poll(0)):
@@ -131,6 +130,9 @@ def report(problem: BaseException) -> int:
             if isinstance(problem, ControllerFenced):
                 return FENCED
             return BAD_INPUT if isinstance(problem, InputError | PluginError) else FAILED
+    import logging  # Only an error of kframe needs both.
+    import traceback
+
     if logging.getLogger("kframe").isEnabledFor(logging.INFO):
         traceback.print_exception(problem)
     text = " ".join(f"{type(problem).__name__}: {problem}".split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Final, TypeVar
 
@@ -21,6 +20,8 @@ def is_quiet() -> bool:
 
 
 def _set_verbose(_ctx: click.Context, _option: click.Parameter, value: bool) -> None:
+    import logging  # ``--help`` does not need it.
+
     log = logging.getLogger("kframe")
     if value:
         logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")

@@ -87,9 +87,10 @@ def run_operation(
     Nothing is written on an error.
     """
     from kframe.cli.outcome import emit_outcome
-    from kframe.whatif.export import check_target, write_outcome
 
     if out is not None:
+        from kframe.whatif.export import check_target
+
         check_target(out, force=force)
     check_page(page, force=force)
     whatif = study.open()
@@ -99,6 +100,8 @@ def run_operation(
         outcome = act(whatif, **arguments)
     result = findings(fail_on, outcome.count_of)
     if out is not None:
+        from kframe.whatif.export import write_outcome
+
         write_outcome(outcome, whatif.snapshot, whatif.cluster, out, force=force)
     write_shown(page, outcome)
     emit_mode(rules, output)

@@ -14,10 +14,10 @@ columns, which halves most of the memory of a partition. Code that computes with
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
@@ -33,8 +33,7 @@ BROKERS_MAX: Final = 32_767
 SLOTS_MAX: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column: its dtype, whether it has an entry per row or per slot, the initial value, and the meaning."""
 
     name: str
@@ -144,7 +143,7 @@ class SlotColumns:
             needed = size + (rows if column.per == "row" else slots)
             buffer = self._buffers[column.name]
             if needed > len(buffer):
-                grown = np.empty(needed, column.dtype)
+                grown = _buffer(column, needed)
                 grown[:size] = buffer[:size]
                 self._buffers[column.name] = grown
         self._assign_views()
@@ -211,10 +210,10 @@ class SlotColumns:
                 continue
             buffer = self._buffers[column.name]
             if size > len(buffer):
-                grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
+                grown = _buffer(column, size if used == 0 else max(size, used + used // 2))
                 grown[:used] = buffer[:used]
                 self._buffers[column.name] = buffer = grown
-            if column.name not in written:
+            if column.fresh != 0 and column.name not in written:
                 buffer[used:size] = column.fresh
         self._assign_views()
         return first_row, first_slot
@@ -222,6 +221,12 @@ class SlotColumns:
     def _assign_views(self) -> None:
         for column in self.table:
             setattr(self, column.name, self._buffers[column.name][: self._size(column)])
+
+
+def _buffer(column: Column, size: int) -> NDArray[Any]:
+    """A new buffer. Where the initial value is 0, it is 0 everywhere, and pages take no memory until they are written:
+    most clusters have nothing in some columns."""
+    return np.zeros(size, column.dtype) if column.fresh == 0 else np.empty(size, column.dtype)
 
 
 class Partitions(SlotColumns):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kframe.errors import ConfigError
 from kframe.model.protocol import InterBrokerProtocol
@@ -88,8 +89,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"{matches[0]!r} perhaps" if matches else "one of " + ", ".join(sorted(known))
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One configuration key. It has Kafka's spelling, the parser, the default, and the purpose."""
 
     name: str

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kframe.errors import ConfigError
 
@@ -24,8 +25,7 @@ _RELEASE_INDEX: Final = {release: index for index, release in enumerate(RELEASES
 _GRAMMAR: Final = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:-IV(\d+)|(?:\.\d+)*)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class InterBrokerProtocol:
+class InterBrokerProtocol(Struct, frozen=True, order=True):
     """A protocol version; versions compare by age. ``release_index`` is the index of its release in ``RELEASES``."""
 
     release_index: int

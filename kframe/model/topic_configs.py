@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kframe.model.value_checks import (
     Check,
@@ -99,8 +100,7 @@ _NOT_TIERED: Final = (
 _AS_WHOLE, _UNLIMITED = -2, -1
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(Struct, frozen=True):
     """Why Kafka rejects settings, in Kafka's words."""
 
     text: str

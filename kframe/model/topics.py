@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
@@ -58,8 +58,7 @@ def metric_name(name: str) -> str:
     return name.replace(".", "_")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scattered:
+class Scattered(Struct, frozen=True, eq=False):
     """Partitions of topics of which this process has only some. ``keys`` are topic << 32 | partition, ascending;
     ``rows`` are parallel to them."""
 

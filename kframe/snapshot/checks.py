@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.errors import InputError, SnapshotError
@@ -84,9 +85,12 @@ def _id_of(topics: TopicFacts, index: int) -> bytes:
 
 
 def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:
-    """Raise SnapshotError if a partition names a broker that the broker table does not list."""
+    """Raise SnapshotError if a partition of a checked snapshot names a broker that the broker table does not list."""
     listed = np.array([facts.broker_id for facts in snapshot.brokers], np.int64)
-    unlisted = without_values(named_brokers(snapshot.partitions), listed)
+    # Leaders and the members of other lists are replicas: ``check_snapshot`` refuses any others.
+    partitions = snapshot.partitions
+    lists = PartitionFacts(partitions.replicas, elr=partitions.elr, last_known_elr=partitions.last_known_elr)
+    unlisted = without_values(named_brokers(lists), listed)
     if len(unlisted):
         raise SnapshotError(where, f"unknown broker id {int(unlisted[0])}", "only brokers that the broker table lists")
 
@@ -111,8 +115,7 @@ def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield MIN_INSYNC_CONFIG, f"1 to {INT32_MAX}"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFault:
+class PartitionFault(Struct, frozen=True):
     """A rule that partitions violate: the ``rows`` (ascending), the column, and the texts of an error by row."""
 
     rule: str

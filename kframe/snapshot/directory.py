@@ -7,11 +7,12 @@ manifests, except for bytes that depend on the version of the Parquet library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.errors import EXISTS, SnapshotError
@@ -90,8 +91,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
     return checked
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SnapshotRowGroups:
+class SnapshotRowGroups(Struct, frozen=True, eq=False):
     """All topics of a snapshot directory. Its partitions are those at ``positions`` (ascending)."""
 
     topics: TopicFacts

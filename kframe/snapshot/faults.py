@@ -7,8 +7,9 @@ count of the cluster wrong.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kframe.errors import SnapshotError
 
@@ -39,8 +40,7 @@ class Faults:
 REFUSE: Final = Faults()
 
 
-@dataclass(frozen=True, slots=True)
-class FaultNote:
+class FaultNote(Struct, frozen=True):
     """A fault and the topic that is excluded for it, if any."""
 
     fault: SnapshotError

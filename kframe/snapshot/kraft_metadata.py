@@ -200,15 +200,16 @@ def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts:
     to_index = broker_indexer(metadata.brokers.ids)  # ids ascend, as the brokers of a snapshot do
     directory_ids = () if columns.directories is None else facts.directory_ids
     to_directory = np.array(metadata.directories.indexes_of(directory_ids), np.int32)
-    topic, partition = topics.topic_of_rows(), topics.partition_of_rows()
     metadata.partitions.reserve(len(columns), columns.slot_count)
-    for _, rows in topics.blocks():
-        part = columns.part(rows.start, rows.stop)
+    for block, rows in topics.blocks():
+        part, counts = columns.part(rows.start, rows.stop), topics.partition_counts[block]
+        topic = np.repeat(np.arange(block.start, block.stop, dtype=np.int32), counts)
+        partition = positions_within(counts) if topics.partitions is None else topics.partitions[rows]
         metadata.partitions.append(
             _lists_of(part, to_index, to_directory),
-            {"topic": topic[rows], "partition": partition[rows], **_known_columns(part, to_index)},
+            {"topic": topic, "partition": partition, **_known_columns(part, to_index)},
         )
-    _set_rows(metadata, topics, partition)
+    _set_rows(metadata, topics)
 
 
 def _lists_of(columns: PartitionFacts, to_index: Any, to_directory: Int32) -> PartitionLists:
@@ -250,13 +251,14 @@ def _known_columns(columns: PartitionFacts, to_index: Any) -> Mapping[str, Any]:
     return {name: column for name, column in by_name.items() if column is not None}
 
 
-def _set_rows(metadata: ClusterMetadata, topics: TopicFacts, numbers: Int32) -> None:
-    """Record the row of each partition, which has these numbers; of a part of a cluster, NO_ROW where there is none."""
-    first, rows = offsets_of(topics.partition_counts).tolist(), np.arange(len(numbers), dtype=np.int32)
+def _set_rows(metadata: ClusterMetadata, topics: TopicFacts) -> None:
+    """Record the row of each partition; of a part of a cluster, NO_ROW where there is none."""
+    first = offsets_of(topics.partition_counts).tolist()
     for index in range(len(topics)):
-        span = slice(first[index], first[index + 1])
-        by_partition = rows[span]
-        if topics.partitions is not None and len(by_partition):
-            by_partition = np.full(int(numbers[span][-1]) + 1, NO_ROW, np.int32)
-            by_partition[numbers[span]] = rows[span]
-        metadata.topics.set_rows(index, by_partition)
+        rows = np.arange(first[index], first[index + 1], dtype=np.int32)
+        if topics.partitions is not None and len(rows):
+            numbers = topics.partitions[first[index] : first[index + 1]]
+            by_partition = np.full(int(numbers[-1]) + 1, NO_ROW, np.int32)
+            by_partition[numbers] = rows
+            rows = by_partition
+        metadata.topics.set_rows(index, rows)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.arrays import Int32, Ragged, UInt8, ragged_positions
 from kframe.model.brokers import Endpoint
+from kframe.model.kafka_uuids import is_kafka_uuid
 from kframe.model.texts import counted, short_repr
+from kframe.model.topics import are_topic_names
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
 from kframe.snapshot.decode import check_topic_id, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
@@ -251,8 +253,10 @@ def checked_directories(directories: Ragged, replicas: Ragged, ids: int, where: 
 def read_topics(file: TableFile) -> TopicFacts:
     """The topic table, names ascending. Raises SnapshotError."""
     names, counts = file.rows("topic"), file.rows("partition_count")
+    are_names = None not in names and are_topic_names(names)
     for row, (name, count) in enumerate(zip(names, counts, strict=True)):
-        check_topic_name(name or "", f"{file.path} row {row} field topic")
+        if not are_names:
+            check_topic_name(name or "", f"{file.path} row {row} field topic")
         if row and name <= names[row - 1]:
             actual = f"{name} after {names[row - 1]}"
             raise SnapshotError(f"{file.path} row {row} field topic", actual, "ascending names, each once")
@@ -326,7 +330,7 @@ def _topic_ids(file: TableFile) -> UInt8 | None:
         return None
     texts = [text for chunk in arrays for text in chunk.to_pylist()]
     for row, text in enumerate(texts):
-        if text is not None:
+        if text is not None and not is_kafka_uuid(text):  # Naming the row of each text would take longer.
             check_topic_id(text, f"{file.path} row {row} field topic_id")
     ids = np.zeros((len(texts), 16), np.uint8)
     named = [row for row, text in enumerate(texts) if text is not None]

@@ -20,7 +20,6 @@ from kframe.snapshot.controllers import broker_refusal, node_text
 from kframe.whatif.engines.choice import engine_of
 from kframe.whatif.engines.known_facts import known_row
 from kframe.whatif.engines.script import Assignments, Script, Step, broker_steps, groups, step_name
-from kframe.whatif.results.explanation import Decision, Explanation
 from kframe.whatif.results.findings import FailOn
 from kframe.whatif.results.health import ClusterHealth, union
 from kframe.whatif.results.outcome import Operation, Outcome, StepOutcome, StepReport, Verb
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
     from kframe.whatif.engines.engine import Engine
     from kframe.whatif.engines.kraft.engine import KraftEngine
+    from kframe.whatif.results.explanation import Decision, Explanation
 
 
 class WhatIf(ShownCluster):
@@ -266,12 +266,15 @@ class WhatIf(ShownCluster):
     def explain(self, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
         """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is
         unknown or a broker is."""
+        from kframe.whatif.results.explanation import Explanation  # No outcome of another operation needs it.
+
         row = self.cluster.row(topic, partition)
         if row is None:
             known = "a topic of the snapshot" if topic not in self.cluster.topics else f"a partition of topic {topic}"
             raise ParameterError("partition", f"{topic}-{partition}", known)
         explainer, ids, rules = self.engine.explainer(row), tuple(fail), self.rules
-        before, elections = explainer.current_decision(), tuple[Decision, ...]()
+        before = explainer.current_decision()
+        elections: tuple[Decision, ...] = ()
         if ids:
             with explainer.observe(f"{brokers_text(ids)} failed") as observed:
                 self.fail(ids)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
+from kframe.cli.layout import help_width
 from tests.cli.printing import DEGRADED, KRAFT, LINES, LOG, TABLES, words
 from tests.cli.running import CLUSTER, HEALTHY, kframe
 from tests.cli.test_exits import leaves
@@ -32,6 +33,14 @@ ELSEWHERE: Final = {
     "spark sweep",
     "spark validate",
 }
+
+
+@pytest.mark.parametrize("columns", [None, "0", "40", "60", "79", "80", "200", "wide"])
+def test_help_is_as_wide_as_that_of_click(columns: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert help_width() == click.HelpFormatter().width
 
 
 def test_every_command_with_tables_is_listed() -> None:

@@ -8,10 +8,11 @@ ones, then the adding and the removing replicas: most partitions have none of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
@@ -37,15 +38,14 @@ KRAFT_COLUMNS: Final[tuple[Column, ...]] = (
     Column("removing_count", np.int16, "row", 0, "removing replicas"),
     Column("replica", np.int16, "slot", -1, "broker index of the replica"),
     Column("isr", np.int16, "slot", -1, "broker index of the in-sync replica"),
-    Column("member", np.int16, "slot", -1, "broker index of an ELR, last-known ELR, adding or removing member"),
+    Column("member", np.int16, "slot", 0, "broker index of an ELR, last-known ELR, adding or removing member"),
     Column("directory", np.int32, "slot", 0, "directory index of the replica"),
 )
 #: The lists in ``member``, in that order.
 MEMBER_LISTS: Final = ("elr", "last_known_elr", "adding", "removing")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionLists:
+class PartitionLists(Struct, frozen=True, eq=False):
     """The lists of some partitions, one list a partition: broker indexes, and directory indexes."""
 
     replicas: Ragged
@@ -60,8 +60,10 @@ class PartitionLists:
     def of(lists: Mapping[str, Sequence[Sequence[int]]]) -> PartitionLists:
         """Pack Python lists by field name; absent fields are empty lists. ``replicas`` must be there."""
         count = len(lists["replicas"])
-        names = [field.name for field in fields(PartitionLists)]
-        packed = {name: Ragged.of([list(row) for row in lists.get(name, [()] * count)]) for name in names}
+        packed = {
+            name: Ragged.of([list(row) for row in lists.get(name, [()] * count)])
+            for name in PartitionLists.__struct_fields__
+        }
         return PartitionLists(**packed)
 
 
@@ -93,7 +95,7 @@ class KraftPartitions(SlotColumns):
         or a row is too wide.
         """
         count = len(lists.replicas)
-        packed = [getattr(lists, field.name) for field in fields(lists)]
+        packed = astuple(lists)
         lengths = [len(ragged) for ragged in packed] + [len(column) for column in values.values()]
         if set(lengths) != {count} or not np.array_equal(lists.directories.counts, lists.replicas.counts):
             raise ShapeError(f"lists and columns of {count} partitions have lengths {lengths}")
@@ -102,19 +104,24 @@ class KraftPartitions(SlotColumns):
         if members:
             capacity = np.maximum(capacity, sum(ragged.counts for ragged in members))
         _check_width(int(capacity.max(initial=0)))
-        first_row, first_slot = self.grow(count, int(capacity.sum()))
-        rows = np.arange(first_row, first_row + count, dtype=np.int32)
-        for name, column in values.items():
-            getattr(self, name)[first_row:] = column
-        self.slot_capacity[first_row:] = capacity
-        self.slot_start[first_row:] = first_slot + np.cumsum(capacity) - capacity
         named = {"replica": lists.replicas, "isr": lists.isr, "directory": lists.directories}
         named |= {name: getattr(lists, name) for name in MEMBER_LISTS}
+        columns = {
+            f"{name}_count": ragged.counts
+            for name, ragged in named.items()
+            if name != "directory" and len(ragged.values)
+        }
+        columns |= {**values, "slot_capacity": capacity}
+        # The lists that fill their rows, one after another.
+        filling = [name for name, ragged in named.items() if np.array_equal(ragged.counts, capacity)]
+        filled = ("member" if name in MEMBER_LISTS else name for name in filling)
+        first_row, first_slot = self.grow(count, int(capacity.sum()), {*columns, "slot_start", *filled})
+        rows = np.arange(first_row, first_row + count, dtype=np.int32)
+        for name, column in columns.items():
+            getattr(self, name)[first_row:] = column
+        self.slot_start[first_row:] = first_slot + np.cumsum(capacity) - capacity
         for name, ragged in named.items():
-            if name != "directory":
-                getattr(self, f"{name}_count")[first_row:] = ragged.counts
-        for name, ragged in named.items():
-            if np.array_equal(ragged.counts, capacity):  # the lists fill their rows, one after another
+            if name in filling:
                 self._slots_of(name)[first_slot:] = ragged.values
             elif len(ragged.values):
                 starts, counts = self._starts(name, rows), self._counts(name)[rows].astype(np.int32)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Ragged
@@ -16,8 +17,7 @@ from kframe.whatif.engines.settings import knows_min_insync
 from kframe.whatif.results.health import ClusterHealth
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownFacts:
+class KnownFacts(Struct, frozen=True, eq=False):
     """Facts that the results of a what-if depend on.
 
     ``epochs``: whether leader epochs and partition epochs are known. ``min_insync``: whether ``min.insync.replicas`` of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -66,8 +65,7 @@ class BrokerRecord(Struct):
     stop_replica_bytes: int | UnsetType | None = UNSET
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class OutcomeBrokers(Tabular):
+class OutcomeBrokers(Tabular, Struct, frozen=True, eq=False):
     """The ``b`` brokers of an outcome, ascending by id. ``operation`` names what was done, in words."""
 
     operation: str

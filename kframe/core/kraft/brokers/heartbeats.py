@@ -7,9 +7,10 @@ that the caller reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -36,8 +37,7 @@ class BrokerControlState(Enum):
     SHUTDOWN_NOW = "may shut down"
 
 
-@dataclass(slots=True)
-class HeartbeatState:
+class HeartbeatState(Struct):
     """The state of a broker by its heartbeats. Offsets are UNKNOWN_OFFSET until a heartbeat reports them."""
 
     fenced: bool

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8
@@ -16,8 +16,7 @@ from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import PartitionChangeRecord
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionChangeBatch:
+class PartitionChangeBatch(Struct, frozen=True, eq=False):
     """Changes of rows in columns. A mask says whether a record has the field. Lists have one entry a row.
 
     Only ``records`` and ``records_by_row`` create an object for each partition.

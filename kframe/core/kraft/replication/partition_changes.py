@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
@@ -24,8 +24,7 @@ from kframe.model.kraft.releases import COMPLETION_CHANGES, CompletionRule, comp
 NO_BROKER: Final = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TargetReplicas:
+class TargetReplicas(Struct, frozen=True, eq=False):
     """The target state of rows; None keeps the stored value. Brokers and directories are indexes."""
 
     rows: Int32
@@ -48,8 +47,7 @@ class TargetReplicas:
     """Decide as without eligible leader replicas."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
+class _Lists(Struct, frozen=True, eq=False):
     isr: Ragged
     replicas: Ragged
     directories: Ragged

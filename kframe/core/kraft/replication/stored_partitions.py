@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kframe import kernels
 from kframe.model.arrays import Int16, Int32, Ragged
 from kframe.model.kraft.columns import MEMBER_LISTS, KraftPartitions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredPartitions:
+class StoredPartitions(Struct, frozen=True, eq=False):
     """The leaders and lists of rows, without the directories. Each list has an entry for each row."""
 
     starts: Int32

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.arrays import Int32, Ragged
 from kframe.model.ids import NO_LEADER
@@ -13,8 +12,7 @@ from kframe.model.lists import members
 from kframe.whatif.results.timeline import ElrChanged, StatesWritten
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowStates:
+class RowStates(Struct, frozen=True, eq=False):
     """Leaders, ISRs and ELRs of some rows at one time; rows that do not exist yet are not among them."""
 
     rows: Int32

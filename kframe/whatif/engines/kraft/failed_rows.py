@@ -7,7 +7,7 @@ case. Each broker is fenced after the others, so the controller may elect a brok
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +38,7 @@ UNCLEAN_NEEDED: Final = 16
 LEADER_MOVED: Final = 32
 MAY_LOSE_DATA: Final = 64
 
-_LISTS: Final = tuple(field_.name for field_ in fields(PartitionLists))
+_LISTS: Final = PartitionLists.__struct_fields__
 _COLUMNS: Final = {"replicas": "replica", "directories": "directory"}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
@@ -12,8 +13,7 @@ from kframe.whatif.engines.known_facts import KnownFacts
 from kframe.whatif.engines.settings import assumptions_of, config_of, controller_epoch_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ZookeeperStart:
+class ZookeeperStart(Struct, frozen=True, eq=False):
     """A cluster and the settings of its controller. ``snapshot`` has no columns of partitions: a caller that does not
     need them either frees their memory before the controller has its own."""
 
