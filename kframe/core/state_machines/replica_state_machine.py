@@ -163,13 +163,13 @@ def transition(context: Context, replicas: PartitionReplicas, target: ReplicaSta
 def transition_on(context: Context, broker: int, rows: Int32, target: ReplicaState) -> int:
     """Change the replicas of ``rows`` on one broker (index) to a ``target`` that no broker is notified of.
 
-    Returns how many have changed. Illegal transitions are logged. One pass does the work of ``replicas_of_broker`` and
+    Returns how many these are. Illegal transitions are logged. One pass does the work of ``replicas_of_broker`` and
     ``transition``: each response to a deletion of replicas needs both.
     """
     sources = source_states(REPLICA_TRANSITIONS, target)
     legal = context.gauges.deleting_replicas.change_states_on(broker, rows, sources, target)
     _log_illegal(context, rows[legal < 0], target)
-    return int(np.count_nonzero(legal > 0))
+    return int(np.count_nonzero(legal))
 
 
 def _log_illegal(context: Context, rows: Int32, target: ReplicaState) -> None:
