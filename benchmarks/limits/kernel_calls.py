@@ -18,6 +18,7 @@ from verification.reference import (
     describe,
     kcat_topics,
     kraft_columns,
+    list_checks,
     plan_cycles,
     plans,
     restarts,
@@ -48,6 +49,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
         (*assignments.__all__, *describe.__all__, *kcat_topics.__all__, *znode_lines.__all__),
         "reads the text of a file; benchmarks/loading measures it",
     ),
+    **dict.fromkeys(list_checks.__all__, "reads the lists of a snapshot, in every what-if that is measured"),
     **dict.fromkeys(
         ("count_replica_states", "set_replica_states", "set_replica_states_on"),
         "counts replicas of topics that are being deleted; this cluster has none",

@@ -10,6 +10,7 @@ from kframe.kernels._isr_proposals import *  # noqa: F403
 from kframe.kernels._kcat_topics import *  # noqa: F403
 from kframe.kernels._kraft_columns import *  # noqa: F403
 from kframe.kernels._kraft_partitions import *  # noqa: F403
+from kframe.kernels._list_checks import *  # noqa: F403
 from kframe.kernels._plan_cycles import *  # noqa: F403
 from kframe.kernels._plans import *  # noqa: F403
 from kframe.kernels._reassignments import *  # noqa: F403

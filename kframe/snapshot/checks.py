@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kframe import kernels
 from kframe.errors import InputError, SnapshotError
 from kframe.model.arrays import Bool, Int32, Ragged, offsets_of
 from kframe.model.columns import REPLICAS_MAX
@@ -146,23 +147,27 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
         lambda row: f"{widths[row]} replicas",
         f"at most {REPLICAS_MAX}",
     )
-    yield from _wrong_ids("replicas", replicas)
-    for name, lists in partitions.lists().items():
+    yield from _wrong_lists("replicas", replicas, replicas)
+    for name, lists in {**partitions.lists(), "observers": partitions.observers}.items():
         if lists is not None and len(lists.values):
-            yield from _wrong_ids(name, lists)
-            if name not in ELR_COLUMNS:
-                yield _not_in_replicas(name, lists, replicas)
-    observers = partitions.observers
-    if observers is not None:
-        yield from _wrong_ids("observers", observers)
-        yield _not_in_replicas("observers", observers, replicas)
+            yield from _wrong_lists(name, lists, lists if name in ELR_COLUMNS else replicas)
     leader = partitions.leader
     if leader is not None:
         yield _fault(
             "leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]), "a broker id, or -1 for none"
         )
-        led = leader >= 0
-        yield _not_in_replicas("leader", Ragged(offsets_of(led), leader[led]), replicas)
+        if kernels.count_wrong_leaders(leader, replicas.offsets, replicas.values):
+            led = leader >= 0
+            yield _not_in_replicas("leader", Ragged(offsets_of(led), leader[led]), replicas)
+
+
+def _wrong_lists(name: str, lists: Ragged, allowed: Ragged) -> Iterator[PartitionFault]:
+    """Negative, repeated and not allowed broker ids of a column of lists. Most snapshots have none, which a
+    kernel shows first."""
+    if kernels.count_wrong_lists(lists.offsets, lists.values, allowed.offsets, allowed.values):
+        yield from _wrong_ids(name, lists)
+        if allowed is not lists:
+            yield _not_in_replicas(name, lists, allowed)
 
 
 def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,9 @@ from pathlib import Path
 @contextlib.contextmanager
 def temporary_sibling(path: Path) -> Iterator[Path]:
     """A new sibling directory of ``path`` with ordinary permissions; removed at the end unless it was renamed."""
+    import shutil  # Most commands write no file, and the imports take a hundredth of a what-if's time.
+    import tempfile
+
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         mask = os.umask(0)

@@ -12,6 +12,7 @@ from verification.reference.isr_proposals import *  # noqa: F403
 from verification.reference.kcat_topics import *  # noqa: F403
 from verification.reference.kraft_columns import *  # noqa: F403
 from verification.reference.kraft_partitions import *  # noqa: F403
+from verification.reference.list_checks import *  # noqa: F403
 from verification.reference.plan_cycles import *  # noqa: F403
 from verification.reference.plans import *  # noqa: F403
 from verification.reference.reassignments import *  # noqa: F403

@@ -1,0 +1,6 @@
+"""See the .pyx file of the same name for shapes and for what is IN or OUT."""
+
+from kframe.model.arrays import Int32
+
+def count_wrong_lists(offsets: Int32, values: Int32, allowed_offsets: Int32, allowed: Int32) -> int: ...
+def count_wrong_leaders(leader: Int32, offsets: Int32, replicas: Int32) -> int: ...
