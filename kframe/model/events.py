@@ -308,20 +308,25 @@ class BrokerResponse(Event, frozen=True):
         return hash(self.identity())
 
 
-class LeaderAndIsrResponseReceived(BrokerResponse, frozen=True):
-    """A broker responded to LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent
-    it under ``controller_epoch``. ``partition_errors`` omits partitions without an error. ``broker_epoch`` is that of
-    the registration that received the request; NO_BROKER_EPOCH if the transport does not know it."""
+class PartitionsResponse(BrokerResponse, frozen=True):
+    """Base of the responses about partitions. ``rows`` are those of the request, in the columns of the controller that
+    sent it under ``controller_epoch``. ``partition_errors`` omits partitions without an error. ``broker_epoch`` is that
+    of the registration that received the request; NO_BROKER_EPOCH if the transport does not know it."""
 
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
     rows: Int32
     broker_epoch: int = NO_BROKER_EPOCH
-    state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
 
     def identity(self) -> tuple[object, ...]:
         """The base's values, the partitions in error and the controller epoch."""
         return *super().identity(), self.partition_errors, self.controller_epoch
+
+
+class LeaderAndIsrResponseReceived(PartitionsResponse, frozen=True):
+    """A broker responded to LeaderAndIsr."""
+
+    state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
 
 
 class UpdateMetadataResponseReceived(BrokerResponse, frozen=True):
@@ -337,19 +342,10 @@ class UpdateMetadataResponseReceived(BrokerResponse, frozen=True):
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
 
 
-class StopReplicaResponseReceived(BrokerResponse, frozen=True):
-    """A broker responded to StopReplica. ``rows`` are the replicas to delete. Otherwise as
-    LeaderAndIsrResponseReceived."""
+class StopReplicaResponseReceived(PartitionsResponse, frozen=True):
+    """A broker responded to StopReplica. ``rows`` are those of the replicas to delete."""
 
-    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
-    controller_epoch: int
-    rows: Int32
-    broker_epoch: int = NO_BROKER_EPOCH
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
-
-    def identity(self) -> tuple[object, ...]:
-        """The base's values, the partitions in error and the controller epoch."""
-        return *super().identity(), self.partition_errors, self.controller_epoch
 
 
 class EffectResult(Struct, frozen=True):

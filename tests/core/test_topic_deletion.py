@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from kframe.errors import ErrorCode
@@ -120,6 +122,17 @@ def test_response_to_earlier_controller_epoch_is_ignored() -> None:
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", controller_epoch=driver.context.controller_epoch - 1)
     assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
+
+
+def test_repeated_response_resumes_deletion(caplog: pytest.LogCaptureFixture) -> None:
+    """controller 10.3: every response about replicas of started deletions calls resumeDeletions."""
+    driver = make_driver()
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", "t-1")
+    with caplog.at_level(logging.INFO, "kframe.controller"):
+        confirm(driver, 1, "t-0", "t-1")
+    assert any(text.endswith("Handling deletion for topics t") for text in caplog.messages)
+    assert (states(driver, "t-0"), is_deleted(driver)) == ({1: DONE, 2: STARTED}, False)
 
 
 def test_response_for_topic_not_deleting_is_ignored() -> None:
