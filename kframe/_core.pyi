@@ -10,13 +10,13 @@ def plan_elections(
     rows: Int32,
     leader: Int32,
     old_epoch: Int32,
-    old_recovery: UInt8,
+    status: UInt8,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     shutting_down: UInt8,
     leader_epoch: Int32,
@@ -29,7 +29,7 @@ def plan_removals(
     rows: Int32,
     old_leader: Int16,
     old_epoch: Int32,
-    old_recovery: UInt8,
+    status: UInt8,
     partition_epoch: Int32,
     slot_start: Int32,
     isr_count: Int16,
@@ -42,25 +42,25 @@ def plan_removals(
     isr_offsets: Int32,
     isr_values: Int32,
 ) -> int: ...
-def check_transitions(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int: ...
-def mark_online_replicas(slots: Int32, replica: Int16, replica_flags: UInt8, live: UInt8, online: UInt8) -> int: ...
-def list_in_states(topic: Int32, state: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int: ...
+def check_transitions(positions: Int32, status: UInt8, allowed: int, valid: UInt8) -> int: ...
+def mark_online_replicas(slots: Int32, replica: Int16, replica_status: UInt8, live: UInt8, online: UInt8) -> int: ...
+def list_in_states(topic: Int32, status: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int: ...
 def initialize_partition_states(
     leader: Int16,
     partition_epoch: Int32,
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
-    state: UInt8,
+    status: UInt8,
 ) -> int: ...
 def list_recipients(
     rows: Int32,
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     allowed: UInt8,
     skip_flags: int,
     new_flags: int,

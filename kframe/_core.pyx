@@ -6,7 +6,7 @@ allocated. It returns counts, releases the GIL and allocates nothing. Callers ch
 reference of the same name and signature in ``verification/reference/core.py``. Other kernels: ``kframe/kernels/``.
 
 Recurring arguments: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
-columns; ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
+columns; ``replica``, ``isr``, ``replica_status`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
 broker is registered and not shutting down. A replica is *online* if its broker is live and its OFFLINE_DIR flag is
 clear (Kafka 3.9 ``ControllerContext.isReplicaOnline``). An unassigned ISR member is online if its broker is live.
 """
@@ -16,13 +16,14 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 from kframe.kernels.blocks cimport is_consecutive, is_uniform
 from kframe.kernels.constants cimport (
     ELECT_CONTROLLED_SHUTDOWN, ELECT_INITIAL, ELECT_OFFLINE, NO_LEADER, NO_STATE, OFFLINE_DIR, PARTITION_NEW,
-    PARTITION_OFFLINE, PARTITION_ONLINE,
+    PARTITION_OFFLINE, PARTITION_ONLINE, PARTITION_RECOVERING,
 )
 from kframe.kernels.online cimport has_online_leader, member_online
 from kframe.kernels.prefetch cimport (
     is_sparse, prefetch_replicas_and_flags, prefetch_slots, prefetch_states,
 )
-from kframe.kernels.scan cimport BLOCK, contains, skip_rows_in_state
+from kframe.kernels.scan cimport BLOCK, contains, skip_equal_rows
+from kframe.kernels.status cimport state_of, to_state
 from kframe.kernels.types cimport broker_t
 
 cdef extern from *:
@@ -45,13 +46,13 @@ def plan_elections(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] leader,           # IN   (k,) leader chosen for each row, never NO_LEADER
     const int32_t[::1] old_epoch,        # IN   (n,) leader_epoch column
-    const uint8_t[::1] old_recovery,     # IN   (n,) recovery column
+    const uint8_t[::1] status,           # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const broker_t[::1] isr,             # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] shutting_down,    # IN   (b,)
     int32_t[::1] leader_epoch,           # OUT  (k,)
@@ -71,24 +72,24 @@ def plan_elections(
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
             row = rows[i]
             start, count, members = slot_start[row], replica_count[row], isr_count[row]
-            leader_epoch[i], recovery[i] = old_epoch[row] + 1, old_recovery[row]
+            leader_epoch[i], recovery[i] = old_epoch[row] + 1, status[row] & PARTITION_RECOVERING
             if kind == ELECT_INITIAL:
                 leader_epoch[i], recovery[i] = 0, 0
                 for k in range(start, start + count):
-                    if live[replica[k]] and (replica_flags[k] & OFFLINE_DIR) == 0:
+                    if live[replica[k]] and (replica_status[k] & OFFLINE_DIR) == 0:
                         isr_values[filled] = replica[k]
                         filled += 1
             elif kind == ELECT_OFFLINE and not contains(isr, start, members, leader[i]):
                 isr_values[filled] = leader[i]
                 filled += 1
                 unclean += 1
-                recovery[i] = 1 if recovery_supported else old_recovery[row]
+                recovery[i] = status[row] & PARTITION_RECOVERING | recovery_supported
             elif kind == ELECT_OFFLINE:
                 for k in range(start, start + members):
-                    if member_online(replica, replica_flags, live, start, count, k, isr[k]):
+                    if member_online(replica, replica_status, live, start, count, k, isr[k]):
                         isr_values[filled] = isr[k]
                         filled += 1
             else:
@@ -105,7 +106,7 @@ def plan_removals(
     const int32_t[::1] rows,             # IN   (k,)
     const broker_t[::1] old_leader,      # IN   (n,) leader column
     const int32_t[::1] old_epoch,        # IN   (n,) leader_epoch column
-    const uint8_t[::1] old_recovery,     # IN   (n,) recovery column
+    const uint8_t[::1] status,           # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
@@ -132,7 +133,7 @@ def plan_removals(
         for i in range(rows.shape[0]):
             if sparse:
                 prefetch_states(
-                    rows, i, slot_start, isr_count, isr, old_leader, old_epoch, partition_epoch, old_recovery)
+                    rows, i, slot_start, isr_count, isr, old_leader, old_epoch, partition_epoch, status)
             row = rows[i]
             start, members, broker, hits, position = slot_start[row], isr_count[row], brokers[i], 0, 0
             for k in range(members):  # without branches: any member may be the broker
@@ -152,7 +153,7 @@ def plan_removals(
             changed[matches] = <int32_t>row
             leader[matches] = NO_LEADER if old_leader[row] == broker else old_leader[row]
             leader_epoch[matches] = old_epoch[row] + 1
-            recovery[matches], expected[matches] = old_recovery[row], partition_epoch[row]
+            recovery[matches], expected[matches] = status[row] & PARTITION_RECOVERING, partition_epoch[row]
             matches += 1
             isr_offsets[matches] = <int32_t>filled
     return matches
@@ -160,13 +161,13 @@ def plan_removals(
 
 def check_transitions(
     const int32_t[::1] positions,        # IN   (k,) rows or slots
-    const uint8_t[::1] states,           # IN   (n,) or (s,) their state column
+    const uint8_t[::1] status,           # IN   (n,) or (s,) their status column
     int allowed,                         # IN   bit `1 << state` for every valid previous state
     uint8_t[::1] valid,                  # OUT  (k,) 1 where the transition is valid
 ):
     """Tell valid state transitions from invalid ones; return how many are valid. Cost O(k).
 
-    Consecutive positions mostly share one state: then one comparison is enough for a block.
+    Consecutive positions mostly share one status: then one comparison is enough for a block.
     """
     cdef Py_ssize_t i = 0, k, slot, stop, matches = 0
     cdef uint8_t legal
@@ -174,15 +175,15 @@ def check_transitions(
         while i < positions.shape[0]:
             stop = min(i + BLOCK, positions.shape[0])
             slot = positions[i]
-            if (stop == i + BLOCK and 0 <= slot <= states.shape[0] - BLOCK
-                    and is_consecutive(&positions[i], BLOCK) and is_uniform(&states[slot], BLOCK)):
-                legal = (allowed >> states[slot]) & 1
+            if (stop == i + BLOCK and 0 <= slot <= status.shape[0] - BLOCK
+                    and is_consecutive(&positions[i], BLOCK) and is_uniform(&status[slot], BLOCK)):
+                legal = (allowed >> state_of(status[slot])) & 1
                 for k in range(i, stop):
                     valid[k] = legal
                 matches += legal * BLOCK
             else:
                 for k in range(i, stop):
-                    legal = (allowed >> states[positions[k]]) & 1
+                    legal = (allowed >> state_of(status[positions[k]])) & 1
                     valid[k] = legal
                     matches += legal
             i = stop
@@ -192,7 +193,7 @@ def check_transitions(
 def mark_online_replicas(
     const int32_t[::1] slots,            # IN   (m,) slot of each replica
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] online,                 # OUT  (m,) 1 where the replica is online
 ):
@@ -201,15 +202,15 @@ def mark_online_replicas(
     with nogil:
         for i in range(slots.shape[0]):
             slot = slots[i]
-            online[i] = (live[replica[slot]] != 0) & ((replica_flags[slot] & OFFLINE_DIR) == 0)
+            online[i] = (live[replica[slot]] != 0) & ((replica_status[slot] & OFFLINE_DIR) == 0)
             matches += online[i]
     return matches
 
 
 def list_in_states(
     const int32_t[::1] topic,            # IN   (n,)
-    const uint8_t[::1] state,            # IN   (n,)
-    int state_mask,                          # IN   bit `1 << state` for every requested state
+    const uint8_t[::1] status,           # IN   (n,)
+    int state_mask,                      # IN   bit `1 << state` for every requested state
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics to leave out
     int32_t[::1] rows,                   # OUT  (n,)
 ):
@@ -217,8 +218,8 @@ def list_in_states(
     cdef Py_ssize_t row = 0, matches = 0
     with nogil:
         while row < topic.shape[0]:
-            if ((state_mask >> state[row]) & 1) == 0:
-                row = skip_rows_in_state(row, state)
+            if ((state_mask >> state_of(status[row])) & 1) == 0:
+                row = skip_equal_rows(row, status)
                 continue
             if topic[row] >= 0 and deleting[topic[row]] == 0:
                 rows[matches] = <int32_t>row
@@ -233,9 +234,9 @@ def initialize_partition_states(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
-    uint8_t[::1] state,                  # OUT  (n,)
+    uint8_t[::1] status,                 # INOUT (n,)
 ):
     """Set initial partition states: New without leadership, Online with an online leader, else Offline.
 
@@ -245,12 +246,12 @@ def initialize_partition_states(
     with nogil:
         for row in range(leader.shape[0]):
             if partition_epoch[row] == NO_STATE:
-                state[row] = PARTITION_NEW
-            elif has_online_leader(row, leader, slot_start, replica_count, replica, replica_flags, live):
-                state[row] = PARTITION_ONLINE
+                status[row] = to_state(status[row], PARTITION_NEW)
+            elif has_online_leader(row, leader, slot_start, replica_count, replica, replica_status, live):
+                status[row] = to_state(status[row], PARTITION_ONLINE)
                 continue
             else:
-                state[row] = PARTITION_OFFLINE
+                status[row] = to_state(status[row], PARTITION_OFFLINE)
             matches += 1
     return matches
 
@@ -260,7 +261,7 @@ def list_recipients(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may receive requests
     int skip_flags,                      # IN   skip replicas with any of these ReplicaFlag bits
     int new_flags,                       # IN   replicas with any of these ReplicaFlag bits are new
@@ -274,13 +275,13 @@ def list_recipients(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
             row = rows[i]
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:
+                if allowed[replica[k]] and (replica_status[k] & skip_flags) == 0:
                     brokers[matches] = replica[k]
                     announced[matches] = <int32_t>row
-                    is_new[matches] = (replica_flags[k] & new_flags) != 0
+                    is_new[matches] = (replica_status[k] & new_flags) != 0
                     matches += 1
     return matches
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from kframe.model.arrays import Int32, Ragged
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import (
+    NO_LEADER,
+    NO_STATE,
+    STATE_SHIFT,
+    PartitionFlag,
+    PartitionState,
+    ReplicaFlag,
+    ReplicaState,
+)
 
 #: Largest replication factor and ISR size.
 REPLICAS = 7
@@ -85,13 +96,21 @@ def subset(draw: st.DrawFn, count: int) -> Int32:
     return np.flatnonzero(np.array(chosen, np.bool_)).astype(np.int32)
 
 
+def draw_states(draw: st.DrawFn, states: type[IntEnum], count: int) -> NDArray[Any]:
+    """Draw states, in the bits that they have in a status."""
+    drawn = draw(st.lists(st.sampled_from(list(states)), min_size=count, max_size=count))
+    return np.array(drawn, np.uint8) << np.uint8(STATE_SHIFT)
+
+
 def _colour(draw: st.DrawFn, cluster: ClusterState) -> None:
     """Draw the byte columns: flags, states, delete markers. Some topics may be missing."""
     p, slots = cluster.partitions, cluster.partitions.slot_count
     flags = st.sampled_from([0, 0, 0, ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR, 7])
-    p.replica_flags[:] = draw(st.lists(flags, min_size=slots, max_size=slots))
-    p.replica_state[:] = draw(st.lists(st.sampled_from(ReplicaState), min_size=slots, max_size=slots))
-    p.state[:] = draw(st.lists(st.sampled_from(PartitionState), min_size=len(p), max_size=len(p)))
+    p.replica_status[:] = draw(st.lists(flags, min_size=slots, max_size=slots))
+    p.replica_status[:] |= draw_states(draw, ReplicaState, slots)
+    p.status[:] &= np.uint8(PartitionFlag.RECOVERING)
+    p.status[:] |= draw_states(draw, PartitionState, len(p))
+    p.set_reassigning(subset(draw, len(p)), True)
     topics = len(cluster.topics)
     cluster.topics.deleting[:] = draw(st.lists(st.integers(0, 1), min_size=topics, max_size=topics))
     for topic in subset(draw, topics).tolist():

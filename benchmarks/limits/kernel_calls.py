@@ -90,12 +90,14 @@ def deciding(g: KernelCluster) -> dict[str, Call]:
             {"brokers": _i32(k, g.b // 2), "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists,
             led_rows,
             # Of rows that lose no replica only the ISR is read.
-            unread=() if led_rows == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
+            unread=() if led_rows == k else ("old_leader", "old_epoch", "status", "partition_epoch"),
             filled=dict.fromkeys((*planned_of, "recovery"), led_rows)
             | {"isr_offsets": led_rows + 1, "isr_values": min(isr_entries, m)},
         ),
         "check_transitions": Call(
-            {"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k, addressed={"states": "row"}
+            {"positions": g.rows, "status": g.p.status, "allowed": 0xFF, "valid": _u8(k)},
+            k,
+            addressed={"status": "row"},
         ),
         "list_stop_epochs": Call({"epochs": _i32(k)}, 0),
         "mark_rows_of_topics": Call({"chosen_topics": g.shared_arguments["deleting"], "mask": _u8(k)}, 0),
@@ -156,7 +158,7 @@ def placing(g: KernelCluster) -> dict[str, Call]:
             filled={"replica_row": 0, "positions": 0},
         ),
         "mark_invalid_targets": Call(
-            targets | {"invalid": _u8(k)}, 0, unread=("slot_start", "replica_count", "replica", "replica_flags")
+            targets | {"invalid": _u8(k)}, 0, unread=("slot_start", "replica_count", "replica", "replica_status")
         ),
         "mark_reassignment_progress": Call({"running": _u8(k), "reached": _u8(k)}, 0),
         "plan_reassignments": Call(targets | planned, m, filled={"values": m, "flags": m}),
@@ -179,9 +181,8 @@ def storing(g: KernelCluster) -> dict[str, Call]:
     k, p, rows = g.k, g.p, g.rows
     proposed = g.isrs.keep(positions_within(g.isrs.counts) < g.isrs.counts[0] - 1)
     new = {
-        f"new_{name}": getattr(p, name)[rows]
-        for name in ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")
-    }
+        f"new_{name}": getattr(p, name)[rows] for name in ("leader_epoch", "partition_epoch", "controller_epoch")
+    } | {"new_recovery": p.recovery_of(rows)}
     new["new_leader"] = p.leaders_of(rows)
     counted, totals = _u8(g.n), _i64(3)
 
@@ -208,7 +209,7 @@ def encoding(g: KernelCluster) -> dict[str, Call]:
     by_row = {"entry_size": "row", "pool_offset": "row"}
     calls: dict[str, Call] = {}
     total = kernels.size_leader_and_isr(
-        g.rows, LEADER_AND_ISR, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, size
+        g.rows, LEADER_AND_ISR, p.slot_start, p.replica_count, p.isr_count, p.replica_status, size
     )
     calls["size_leader_and_isr"] = Call(arguments, total, addressed=by_row)
     pool = _u8(total)
@@ -244,7 +245,7 @@ def _others(g: KernelCluster) -> dict[str, Call]:
         p.replica_count,
         p.isr_count,
         p.replica,
-        p.replica_flags,
+        p.replica_status,
         g.shared_arguments["live"],
         size,
     )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kframe.bench.clusters import whole_cluster
 from kframe.model.arrays import Int32
 from kframe.model.columns import COLUMNS
+from kframe.model.ids import PartitionState, ReplicaState
 from verification import reference
 
 LINE_BYTES: Final = 64
@@ -50,8 +51,8 @@ class KernelCluster:
         self.cluster = whole_cluster(partitions, brokers)
         p, topics = self.cluster.partitions, self.cluster.topics
         self.p, self.n, self.b = p, len(p), brokers
-        p.replica_state[:] = 2
-        p.state[:] = 1
+        p.set_replica_states(slice(None), ReplicaState.ONLINE)
+        p.set_states(np.arange(len(p)), PartitionState.ONLINE)
         everything = np.arange(self.n, dtype=np.int32)
         self.rows: Int32 = everything
         if scattered:
@@ -70,7 +71,6 @@ class KernelCluster:
             "topic_deleting": topics.deleting,
             "registered": ones,
             "old_epoch": p.leader_epoch,
-            "old_recovery": p.recovery,
             "old_leader": p.leader,
             "allowed": ones,
             "chosen": ones,
@@ -104,7 +104,7 @@ class KernelCluster:
                 per = call.addressed.get(
                     parameter, PER.get(parameter) if parameter not in call.extra_arguments else None
                 )
-                aliased = {"old_epoch": "row", "old_recovery": "row", "old_leader": "row"}
+                aliased = {"old_epoch": "row", "old_leader": "row"}
                 per = aliased.get(parameter, per)
                 total += self._touched(value, per, call.filled.get(parameter))
         return total

@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS partitions (
 );
 CREATE TABLE IF NOT EXISTS controller_epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL);
 """
-STATE = ("leader_epoch", "controller_epoch", "partition_epoch", "recovery")
+EPOCHS = ("leader_epoch", "controller_epoch", "partition_epoch")
 
 
 class SqliteEnsemble(MemoryEnsemble):
@@ -116,7 +116,8 @@ class SqliteEnsemble(MemoryEnsemble):
             "removing_replicas": ids(p.flagged_replicas(row, ReplicaFlag.REMOVING)),
             "leader": ids([p.leader[row]])[0],
             "isr": ids(p.isr_of(row)),
-            **{column: int(getattr(p, column)[row]) for column in STATE},
+            **{column: int(getattr(p, column)[row]) for column in EPOCHS},
+            "recovery": int(p.recovery_of(np.array([row]))[0]),
         }
 
     def _topic(self, name: str, index: int) -> dict[str, Any]:
@@ -190,7 +191,8 @@ def _cluster(documents: list[tuple[str, dict[str, Any]]]) -> ClusterState:
     index_of = cluster.brokers.index_of
     for name, document in documents:
         partitions = document["partitions"]
-        values = {column: np.array([partition[column] for partition in partitions], np.int32) for column in STATE}
+        names = (*EPOCHS, "recovery")
+        values = {name: np.array([partition[name] for partition in partitions], np.int32) for name in names}
         leaders = [partition["leader"] for partition in partitions]
         values["leader"] = np.array(
             [NO_LEADER if leader < 0 else index_of([leader])[0] for leader in leaders], np.int32

@@ -111,7 +111,7 @@ def expect_storm_topics(controller: TimedController, partitions: int) -> None:
 def expect_reassigning(controller: TimedController, partitions: int) -> None:
     """Every partition is being reassigned."""
     controller.expect(
-        np.count_nonzero(controller.cluster.partitions.reassigning) == partitions, "every partition is being reassigned"
+        len(controller.cluster.partitions.reassigning_rows()) == partitions, "every partition is being reassigned"
     )
 
 
@@ -119,7 +119,8 @@ def expect_reassigned(controller: TimedController, partitions: int) -> None:
     """Every reassignment has ended."""
     p = controller.cluster.partitions
     controller.expect(
-        not p.reassigning.any() and (p.replica_count == REPLICATION_FACTOR).all(), "every reassignment is complete"
+        not len(p.reassigning_rows()) and (p.replica_count == REPLICATION_FACTOR).all(),
+        "every reassignment is complete",
     )
     controller.expect_led(partitions)
 

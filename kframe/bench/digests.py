@@ -22,9 +22,6 @@ _ROW_COLUMNS: Final = (
     "leader_epoch",
     "controller_epoch",
     "partition_epoch",
-    "state",
-    "recovery",
-    "reassigning",
 )
 Digest: TypeAlias = blake2b
 
@@ -57,12 +54,15 @@ def digest_of_cluster(cluster: ClusterState, *extra_texts: str) -> str:
             brokers.registered,
             brokers.shutting_down,
             *(_row_values(p, name, rows) for name in _ROW_COLUMNS),
+            p.states_of(rows),
+            p.recovery_of(rows),
+            p.reassigning(rows).view(np.uint8),
             replicas.offsets,
             replicas.values,
             isr.offsets,
             isr.values,
-            p.replica_state[slots],
-            p.replica_flags[slots],
+            p.replica_states(slots),
+            p.replica_flags(slots),
         ]
     )
 

@@ -213,7 +213,7 @@ def _reassigning(counts: LiveCounts) -> int:
     """Partitions with adding or removing replicas, and partitions with a requested reassignment."""
     p, names = counts.cluster.partitions, counts.cluster.topics.names
     rows_of_all = np.arange(len(p))
-    flags = p.replica_flags[p.slots_of(rows_of_all)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    flags = p.replica_status[p.slots_of(rows_of_all)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
     rows = np.flatnonzero(p.lists("replica", rows_of_all).any(flags != 0))
     reassigning = {(names[int(p.topic[row])], int(p.partition[row])) for row in rows.tolist()}
     return len(reassigning | counts.targets)

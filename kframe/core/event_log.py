@@ -66,15 +66,15 @@ def sample_of(cluster: ClusterState, rows: NDArray[Any], limit: int) -> Partitio
     isr, replicas = p.lists("isr", chosen), p.lists("replica", chosen)
     return PartitionSample(
         names=_names(cluster, chosen, len(rows)),
-        before=p.state[chosen],
+        before=p.states_of(chosen),
         leader=np.where(leader >= 0, np.append(ids, -1)[leader], leader).astype(np.int32),
         leader_epoch=p.leader_epoch[chosen],
         controller_epoch=p.controller_epoch[chosen],
         partition_epoch=p.partition_epoch[chosen],
-        recovery=p.recovery[chosen],
+        recovery=p.recovery_of(chosen),
         isr=Ragged(isr.offsets, ids[isr.values]),
         replicas=Ragged(replicas.offsets, ids[replicas.values]),
-        flags=p.replica_flags[p.slots_of(chosen)] & _REASSIGNING,
+        flags=p.replica_status[p.slots_of(chosen)] & _REASSIGNING,
     )
 
 

@@ -20,7 +20,16 @@ from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import UNKNOWN_ZXID, ClusterState
-from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import (
+    FLAGS_MASK,
+    NO_BROKER_EPOCH,
+    NO_LEADER,
+    NO_STATE,
+    STATE_SHIFT,
+    PartitionState,
+    ReplicaFlag,
+    ReplicaState,
+)
 from kframe.model.topics import Topics
 
 
@@ -35,9 +44,10 @@ class StateColumns:
         """The stored content. Write it only through the methods."""
         self._topic_tables: WeakKeyDictionary[Topics, tuple[tuple[int, int], Int32 | None]] = WeakKeyDictionary()
         partitions, brokers = self.cluster.partitions, self.cluster.brokers
-        partitions.state[:] = PartitionState.NON_EXISTENT
-        partitions.replica_state[:] = ReplicaState.NON_EXISTENT
-        partitions.replica_flags[:] &= 0xFF ^ ReplicaFlag.OFFLINE_DIR
+        partitions.status[:] &= FLAGS_MASK
+        partitions.status[:] |= PartitionState.NON_EXISTENT << STATE_SHIFT
+        partitions.replica_status[:] &= FLAGS_MASK ^ ReplicaFlag.OFFLINE_DIR
+        partitions.replica_status[:] |= ReplicaState.NON_EXISTENT << STATE_SHIFT
         brokers.registered[:] = 0
         brokers.shutting_down[:] = 0
         brokers.broker_epoch[:] = NO_BROKER_EPOCH
@@ -119,7 +129,7 @@ class StateColumns:
             leader_epoch=_spread(exists, partitions.leader_epoch[source], -1),
             controller_epoch=_spread(exists, partitions.controller_epoch[source], -1),
             partition_epoch=versions,
-            recovery=_spread(exists, partitions.recovery[source], 0),
+            recovery=_spread(exists, partitions.recovery_of(source), 0),
             isr=Ragged(offsets, _translate(table, isr.values)),
             zxid=_spread(exists, written_at, UNKNOWN_ZXID),
         )

@@ -23,7 +23,7 @@ def choose_leaders(
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const broker_t[::1] isr,             # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted
     int32_t[::1] leader,                 # OUT  (k,) broker index, or NO_LEADER
@@ -40,7 +40,7 @@ def choose_leaders(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
             row = rows[i]
             start = slot_start[row]
             last = start + replica_count[row]
@@ -50,9 +50,9 @@ def choose_leaders(
             fallback = NO_LEADER
             for k in range(start, last):
                 broker = replica[k]
-                if live[broker] == 0 or replica_flags[k] & OFFLINE_DIR:
+                if live[broker] == 0 or replica_status[k] & OFFLINE_DIR:
                     continue
-                if kind == ELECT_REASSIGN and replica_flags[k] & REMOVING:
+                if kind == ELECT_REASSIGN and replica_status[k] & REMOVING:
                     continue
                 if kind == ELECT_INITIAL or contains(isr, start, isr_count[row], broker):
                     chosen = broker
@@ -73,7 +73,7 @@ def mark_offline_isrs(
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const broker_t[::1] isr,             # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] offline_isr,            # OUT  (k,) 1 where no ISR member is online
 ):
@@ -83,12 +83,12 @@ def mark_offline_isrs(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
             row = rows[i]
             start = slot_start[row]
             offline_isr[i] = 1
             for k in range(start, start + isr_count[row]):
-                if member_online(replica, replica_flags, live, start, replica_count[row], k, isr[k]):
+                if member_online(replica, replica_status, live, start, replica_count[row], k, isr[k]):
                     offline_isr[i] = 0
                     break
             matches += offline_isr[i]
@@ -102,7 +102,7 @@ def list_leaderless(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
     int32_t[::1] rows,                   # OUT  (n,)
@@ -118,13 +118,13 @@ def list_leaderless(
     cdef int count
     with nogil:
         count = list_offline_brokers(live, offline)
-        for k in range(replica_flags.shape[0]):
-            flags |= replica_flags[k]
+        for k in range(replica_status.shape[0]):
+            flags |= replica_status[k]
         row = 0 if flags & OFFLINE_DIR else skip_led_rows(0, leader, live, offline, count)
         while row < topic.shape[0]:
             if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
                 pass
-            elif not has_online_leader(row, leader, slot_start, replica_count, replica, replica_flags, live):
+            elif not has_online_leader(row, leader, slot_start, replica_count, replica, replica_status, live):
                 rows[matches] = <int32_t>row
                 matches += 1
             row = row + 1 if flags & OFFLINE_DIR else skip_led_rows(row + 1, leader, live, offline, count)

@@ -19,6 +19,6 @@ def check_isr_proposals(
     leader: Int16,
     leader_epoch: Int32,
     partition_epoch: Int32,
-    recovery: UInt8,
+    status: UInt8,
     check: UInt8,
 ) -> int: ...

@@ -6,8 +6,8 @@ Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``referenc
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.kernels.constants cimport (
-    INELIGIBLE_MEMBER, MALFORMED, NEWER_EPOCH, NO_STATE, OLDER_LEADER_EPOCH, OLDER_PARTITION_EPOCH, RECOVERED,
-    RECOVERING, REPEATED, STATELESS, VALID,
+    INELIGIBLE_MEMBER, MALFORMED, NEWER_EPOCH, NO_STATE, OLDER_LEADER_EPOCH, OLDER_PARTITION_EPOCH,
+    PARTITION_RECOVERING, RECOVERING, REPEATED, STATELESS, VALID,
 )
 from kframe.kernels.prefetch cimport is_sparse, prefetch_states
 from kframe.kernels.types cimport broker_t
@@ -53,7 +53,7 @@ def check_isr_proposals(
     const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] leader_epoch,     # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
-    const uint8_t[::1] recovery,         # IN   (n,)
+    const uint8_t[::1] status,           # IN   (n,)
     uint8_t[::1] check,                  # OUT  (k,) ProposalCheck
 ):
     """List the first check that applies to each proposal, VALID if none does; return how many are valid.
@@ -65,8 +65,7 @@ def check_isr_proposals(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_states(
-                    rows, i, slot_start, isr_count, isr, leader, leader_epoch, partition_epoch, recovery)
+                prefetch_states(rows, i, slot_start, isr_count, isr, leader, leader_epoch, partition_epoch, status)
             row, first = rows[i], isr_offsets[i]
             count = isr_offsets[i + 1] - first
             if row < 0 or partition_epoch[row] == NO_STATE:
@@ -75,12 +74,13 @@ def check_isr_proposals(
                 check[i] = NEWER_EPOCH
             elif new_leader_epoch[i] < leader_epoch[row]:
                 check[i] = OLDER_LEADER_EPOCH
-            elif (leader[row] == sender and new_recovery[i] == recovery[row] and count == isr_count[row]
-                    and is_stored_isr(isr_values, first, count, isr, slot_start[row])):
+            elif (leader[row] == sender and new_recovery[i] == status[row] & PARTITION_RECOVERING
+                    and count == isr_count[row] and is_stored_isr(isr_values, first, count, isr, slot_start[row])):
                 check[i] = REPEATED
             elif new_partition_epoch[i] < partition_epoch[row]:
                 check[i] = OLDER_PARTITION_EPOCH
-            elif malformed[i] or new_recovery[i] == RECOVERING and (count > 1 or recovery[row] == RECOVERED):
+            elif malformed[i] or new_recovery[i] == RECOVERING and (
+                    count > 1 or not status[row] & PARTITION_RECOVERING):
                 check[i] = MALFORMED
             elif not is_eligible(isr_values, refused_members, first, first + count, eligible):
                 check[i] = INELIGIBLE_MEMBER

@@ -9,7 +9,7 @@ def mark_invalid_targets(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     invalid: UInt8,
 ) -> int: ...
@@ -20,7 +20,7 @@ def plan_reassignments(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     offsets: Int32,
     values: Int32,
     flags: UInt8,
@@ -32,7 +32,7 @@ def mark_reassignment_progress(
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     running: UInt8,
     reached: UInt8,
 ) -> int: ...
@@ -41,7 +41,7 @@ def list_flagged(
     flags: int,
     slot_start: Int32,
     replica_count: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     replica_row: Int32,
     positions: Int32,
 ) -> int: ...

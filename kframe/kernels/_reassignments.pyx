@@ -12,13 +12,13 @@ from kframe.kernels.types cimport broker_t
 
 
 cdef inline bint in_origin(
-    const broker_t[::1] replica, const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, int32_t broker,
+    const broker_t[::1] replica, const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count, int32_t broker,
 ) noexcept nogil:
     """Whether the broker has a replica that is not being added."""
     cdef Py_ssize_t k
     for k in range(start, start + count):
         if replica[k] == broker:
-            return (replica_flags[k] & ADDING) == 0
+            return (replica_status[k] & ADDING) == 0
     return False
 
 
@@ -39,7 +39,7 @@ def mark_invalid_targets(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] invalid,                # OUT  (k,)
 ):
@@ -57,7 +57,7 @@ def mark_invalid_targets(
                 broker = targets[j]
                 if broker < 0 or in_list(targets, target_offsets[i], j, broker) or not (
                     live[broker]
-                    or row >= 0 and in_origin(replica, replica_flags, slot_start[row], replica_count[row], broker)
+                    or row >= 0 and in_origin(replica, replica_status, slot_start[row], replica_count[row], broker)
                 ):
                     invalid[i] = 1
                     break
@@ -72,7 +72,7 @@ def plan_reassignments(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     int32_t[::1] offsets,                # OUT  (k + 1,) where each row's list begins in values and flags
     int32_t[::1] values,                 # OUT  (m + sum of replica_count of rows,) broker indexes
     uint8_t[::1] flags,                  # OUT  (m + sum of replica_count of rows,) ReplicaFlag bits
@@ -88,17 +88,17 @@ def plan_reassignments(
         offsets[0] = 0
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
             row = rows[i]
             for j in range(target_offsets[i], target_offsets[i + 1]):
                 if in_list(targets, target_offsets[i], j, targets[j]):
                     continue
                 values[filled] = targets[j]
                 flags[filled] = 0 if in_origin(
-                    replica, replica_flags, slot_start[row], replica_count[row], targets[j]) else ADDING
+                    replica, replica_status, slot_start[row], replica_count[row], targets[j]) else ADDING
                 filled += 1
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                if replica_flags[k] & ADDING or in_list(
+                if replica_status[k] & ADDING or in_list(
                         targets, target_offsets[i], target_offsets[i + 1], replica[k]):
                     continue
                 values[filled], flags[filled] = replica[k], REMOVING
@@ -114,7 +114,7 @@ def mark_reassignment_progress(
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const broker_t[::1] isr,             # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     uint8_t[::1] running,                # OUT  (k,) 1 where a replica is being added or removed
     uint8_t[::1] reached,                # OUT  (k,) 1 where each replica that is not being removed is in the ISR
 ):
@@ -124,14 +124,14 @@ def mark_reassignment_progress(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
             row = rows[i]
             start = slot_start[row]
             running[i], reached[i] = 0, 1
             for k in range(start, start + replica_count[row]):
-                if replica_flags[k] & (ADDING | REMOVING):
+                if replica_status[k] & (ADDING | REMOVING):
                     running[i] = 1
-                if reached[i] and not replica_flags[k] & REMOVING and not contains(
+                if reached[i] and not replica_status[k] & REMOVING and not contains(
                         isr, start, isr_count[row], replica[k]):
                     reached[i] = 0
             matches += running[i]
@@ -143,7 +143,7 @@ def list_flagged(
     int flags,                    # IN   ReplicaFlag bits
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     int32_t[::1] replica_row,            # OUT  (sum of replica_count of rows,) row of each such replica
     int32_t[::1] positions,              # OUT  (sum of replica_count of rows,) its position in the row's list
 ):
@@ -153,11 +153,11 @@ def list_flagged(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
+                prefetch_flags(rows, i, slot_start, replica_count, replica_status)
             row = rows[i]
             start = slot_start[row]
             for k in range(replica_count[row]):
-                if replica_flags[start + k] & flags:
+                if replica_status[start + k] & flags:
                     replica_row[matches], positions[matches] = <int32_t>row, <int32_t>k
                     matches += 1
     return matches

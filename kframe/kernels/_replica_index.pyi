@@ -15,11 +15,9 @@ def assign_replicas(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_state: UInt8,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     old_replica: Int32,
-    old_state: UInt8,
-    old_flags: UInt8,
+    old_status: UInt8,
     removed_counts: Int32,
 ) -> int: ...
 def list_replicas_on(
@@ -55,7 +53,7 @@ def copy_assignments(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     broker_ids: Int32,
     flag_mask: int,
     offsets: Int32,
@@ -71,7 +69,7 @@ def mark_reassigned(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     differs: UInt8,
 ) -> int: ...
 def list_unassigned_isr_members(

@@ -7,7 +7,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from kframe.kernels.blocks cimport RUN, isrs_equal_replicas, uniform_width
-from kframe.kernels.constants cimport NO_STATE, OFFLINE_DIR, REPLICA_NON_EXISTENT
+from kframe.kernels.constants cimport ADDING, NO_STATE, REMOVING, REPLICA_NON_EXISTENT, STATE_SHIFT
 from kframe.kernels.prefetch cimport is_sparse, prefetch_replicas, prefetch_replicas_and_flags
 from kframe.kernels.replica_counts cimport count_rows, count_uniform_rows
 from kframe.kernels.row_deltas cimport COMMON_REPLICAS, DELTA_SLACK, add_delta, max_delta_bytes, put_delta
@@ -239,11 +239,9 @@ def assign_replicas(
     const int32_t[::1] slot_start,       # IN   (n,) each row owns slots for its new list and its old one
     int16_t[::1] replica_count,          # OUT  (n,)
     broker_t[::1] replica,               # OUT  (s,)
-    uint8_t[::1] replica_state,          # OUT  (s,)
-    uint8_t[::1] replica_flags,          # OUT  (s,)
+    uint8_t[::1] replica_status,         # OUT  (s,)
     int32_t[::1] old_replica,            # SCRATCH (the longest old list,)
-    uint8_t[::1] old_state,              # SCRATCH (the longest old list,)
-    uint8_t[::1] old_flags,              # SCRATCH (the longest old list,)
+    uint8_t[::1] old_status,             # SCRATCH (the longest old list,)
     int32_t[::1] removed_counts,         # OUT  (k,) replicas removed from each row's list
 ):
     """Give rows new replica lists; return how many replicas are removed.
@@ -257,7 +255,7 @@ def assign_replicas(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
             row = rows[i]
             start = slot_start[row]
             offset = offsets[i]
@@ -265,27 +263,23 @@ def assign_replicas(
             new = offsets[i + 1] - offset
             prefix = 0
             while prefix < old and prefix < new and replica[start + prefix] == values[offset + prefix]:
-                replica_flags[start + prefix] = replica_flags[start + prefix] & OFFLINE_DIR | flags[offset + prefix]
+                replica_status[start + prefix] = unmarked(replica_status[start + prefix]) | flags[offset + prefix]
                 prefix += 1
             for k in range(prefix, old):
                 old_replica[k] = replica[start + k]
-                old_state[k] = replica_state[start + k]
-                old_flags[k] = replica_flags[start + k] & OFFLINE_DIR
+                old_status[k] = unmarked(replica_status[start + k])
             for j in range(prefix, new):
                 replica[start + j] = values[offset + j]
-                replica_flags[start + j] = flags[offset + j]
-                replica_state[start + j] = REPLICA_NON_EXISTENT
+                replica_status[start + j] = REPLICA_NON_EXISTENT << STATE_SHIFT | flags[offset + j]
             removed = 0
             for k in range(prefix, old):
                 for j in range(prefix, new):
                     if replica[start + j] == old_replica[k]:
-                        replica_state[start + j] = old_state[k]
-                        replica_flags[start + j] |= old_flags[k]
+                        replica_status[start + j] = old_status[k] | flags[offset + j]
                         break
                 else:
                     replica[start + new + removed] = old_replica[k]
-                    replica_state[start + new + removed] = old_state[k]
-                    replica_flags[start + new + removed] = old_flags[k]
+                    replica_status[start + new + removed] = old_status[k]
                     removed += 1
             replica_count[row] = <int16_t>new
             removed_counts[i] = <int32_t>removed
@@ -293,12 +287,17 @@ def assign_replicas(
     return total
 
 
+cdef inline uint8_t unmarked(uint8_t status) noexcept nogil:
+    """The status of a replica that is neither added nor removed: its state, and OFFLINE_DIR."""
+    return status & ~(ADDING | REMOVING)
+
+
 def copy_assignments(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const int32_t[::1] broker_ids,       # IN   (b,) value to write for each broker index
     int flag_mask,                      # IN   ReplicaFlag bits to copy
     int32_t[::1] offsets,                # OUT  (k + 1,) where each row's list begins in values and flags
@@ -312,11 +311,11 @@ def copy_assignments(
         offsets[0] = 0
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
             row = rows[i]
             for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
                 values[copied] = broker_ids[replica[slot]]
-                flags[copied] = replica_flags[slot] & <uint8_t>flag_mask
+                flags[copied] = replica_status[slot] & <uint8_t>flag_mask
                 copied += 1
             offsets[i + 1] = <int32_t>copied
     return copied
@@ -331,7 +330,7 @@ def mark_reassigned(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     uint8_t[::1] differs,                # OUT  (k,) 1 where the list or the flags differ
 ):
     """Compare lists with the assignments of rows; return how many differ. Cost O(k * r)."""
@@ -343,7 +342,7 @@ def mark_reassigned(
             if not differs[i]:
                 slot = slot_start[row]
                 for j in range(offsets[i], offsets[i + 1]):
-                    if values[j] != replica[slot] or (flags[j] ^ replica_flags[slot]) & compared_flags:
+                    if values[j] != replica[slot] or (flags[j] ^ replica_status[slot]) & compared_flags:
                         differs[i] = 1
                         break
                     slot += 1

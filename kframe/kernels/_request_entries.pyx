@@ -18,7 +18,7 @@ unless stated.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kframe.kernels.blocks cimport RUN, is_consecutive
-from kframe.kernels.constants cimport ADDING, OFFLINE_DIR, REMOVING
+from kframe.kernels.constants cimport ADDING, OFFLINE_DIR, PARTITION_RECOVERING, REMOVING
 from kframe.kernels.encoding cimport (
     array_size, count_flagged, count_offline, has_no_flags, put_bytes, put_flagged, put_int32, put_int8, put_offline,
     put_state,
@@ -43,13 +43,13 @@ cdef inline void prefetch_row(
 
 
 def size_leader_and_isr(
-    const int32_t[::1] rows,           # IN   (k,)
-    int version,                       # IN           LeaderAndIsr 0 to 7
-    const int32_t[::1] slot_start,     # IN   (n,)
-    const int16_t[::1] replica_count,  # IN   (n,)
-    const int16_t[::1] isr_count,      # IN   (n,)
-    const uint8_t[::1] replica_flags,  # IN   (s,)
-    int32_t[::1] entry_size,           # OUT  (n,)    bytes of the entry; other rows unchanged
+    const int32_t[::1] rows,            # IN   (k,)
+    int version,                        # IN           LeaderAndIsr 0 to 7
+    const int32_t[::1] slot_start,      # IN   (n,)
+    const int16_t[::1] replica_count,   # IN   (n,)
+    const int16_t[::1] isr_count,       # IN   (n,)
+    const uint8_t[::1] replica_status,  # IN   (s,)
+    int32_t[::1] entry_size,            # OUT  (n,)    bytes of the entry; other rows unchanged
 ):
     """Compute the sizes of the LeaderAndIsr entries of ``rows``; return the total."""
     cdef Py_ssize_t i = 0, stop, end = rows.shape[0], start, count, size, row
@@ -63,23 +63,23 @@ def size_leader_and_isr(
         while i < end:
             stop = min(i + RUN, end)
             if (stop == i + RUN and is_consecutive(&rows[i], RUN)
-                    and is_plain_run(rows[i], slot_start, replica_count, isr_count, replica_flags, ADDING | REMOVING)):
+                    and is_plain_run(rows[i], slot_start, replica_count, isr_count, replica_status, ADDING | REMOVING)):
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop
             while i < stop:
                 if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                     KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                     KFRAME_PREFETCH(&isr_count[rows[i + PREFETCH_ROWS]])
-                    prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
+                    prefetch_flags(rows, i, slot_start, replica_count, replica_status)
                 row = rows[i]
                 start = slot_start[row]
                 count = replica_count[row]
                 size = fixed + array_size(isr_count[row], compact) + array_size(count, compact)
-                if version >= 3 and has_no_flags(replica_flags, start, count, ADDING | REMOVING):
+                if version >= 3 and has_no_flags(replica_status, start, count, ADDING | REMOVING):
                     size += empty_arrays
                 elif version >= 3:
-                    size += array_size(count_flagged(replica_flags, start, count, ADDING), compact)
-                    size += array_size(count_flagged(replica_flags, start, count, REMOVING), compact)
+                    size += array_size(count_flagged(replica_status, start, count, ADDING), compact)
+                    size += array_size(count_flagged(replica_status, start, count, REMOVING), compact)
                 entry_size[row] = <int32_t> size
                 total += size
                 i += 1
@@ -94,13 +94,13 @@ def write_leader_and_isr(
     const int32_t[::1] leader_epoch,      # IN   (n,)
     const int32_t[::1] controller_epoch,  # IN   (n,)
     const int32_t[::1] partition_epoch,   # IN   (n,)
-    const uint8_t[::1] recovery,          # IN   (n,)
+    const uint8_t[::1] status,            # IN   (n,)
     const int32_t[::1] slot_start,        # IN   (n,)
     const int16_t[::1] replica_count,     # IN   (n,)
     const int16_t[::1] isr_count,         # IN   (n,)
     const broker_t[::1] replica,          # IN   (s,)
     const broker_t[::1] isr,              # IN   (s,)
-    const uint8_t[::1] replica_flags,     # IN   (s,)
+    const uint8_t[::1] replica_status,    # IN   (s,)
     const int32_t[::1] broker_ids,        # IN   (b,)
     const int32_t[::1] entry_size,        # IN   (n,)    from size_leader_and_isr
     int64_t first,                        # IN           offset of the first entry in the pool
@@ -113,32 +113,32 @@ def write_leader_and_isr(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
                 prefetch_row(
                     rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
-                KFRAME_PREFETCH(&recovery[rows[i + PREFETCH_ROWS]])
+                KFRAME_PREFETCH(&status[rows[i + PREFETCH_ROWS]])
                 KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                 KFRAME_PREFETCH(&pool_offset[rows[i + PREFETCH_ROWS]])
             row = rows[i]
             start, count = slot_start[row], replica_count[row]
             pool_offset[row] = offset
             is_rf3 = (version >= 6 and count == 3 and isr_count[row] == 3
-                      and has_no_flags(replica_flags, start, count, ADDING | REMOVING))
+                      and has_no_flags(replica_status, start, count, ADDING | REMOVING))
             offset = put_state(
                 pool, offset, is_rf3, False, partition[row], controller_epoch[row], leader[row], leader_epoch[row],
                 partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row], compact)
-            if is_rf3:
-                offset = put_int8(pool, put_int32(pool, offset, 0x01010000 | recovery[row]), 0)  # two empty arrays
+            if is_rf3:  # both arrays are empty
+                offset = put_int8(pool, put_int32(pool, offset, 0x01010000 | status[row] & PARTITION_RECOVERING), 0)
             else:
                 if version >= 3:
                     offset = put_flagged(
-                        pool, offset, broker_ids, replica, replica_flags, start, count, ADDING, compact)
+                        pool, offset, broker_ids, replica, replica_status, start, count, ADDING, compact)
                     offset = put_flagged(
-                        pool, offset, broker_ids, replica, replica_flags, start, count, REMOVING, compact)
+                        pool, offset, broker_ids, replica, replica_status, start, count, REMOVING, compact)
                 if version >= 1:
                     offset = put_int8(pool, offset, 0)
                 if version >= 6:
-                    offset = put_int8(pool, offset, recovery[row])
+                    offset = put_int8(pool, offset, status[row] & PARTITION_RECOVERING)
                 if compact:
                     offset = put_int8(pool, offset, 0)
             if offset - pool_offset[row] != entry_size[row]:
@@ -174,15 +174,15 @@ def copy_entries(
 
 
 def size_update_metadata(
-    const int32_t[::1] rows,           # IN   (k,)
-    int version,                       # IN           UpdateMetadata 0 to 8
-    const int32_t[::1] slot_start,     # IN   (n,)
-    const int16_t[::1] replica_count,  # IN   (n,)
-    const int16_t[::1] isr_count,      # IN   (n,)
-    const broker_t[::1] replica,       # IN   (s,)
-    const uint8_t[::1] replica_flags,  # IN   (s,)
-    const uint8_t[::1] live,           # IN   (b,)    1 where the broker is registered and not shutting down
-    int32_t[::1] entry_size,           # OUT  (n,)    bytes of the entry; other rows unchanged
+    const int32_t[::1] rows,            # IN   (k,)
+    int version,                        # IN           UpdateMetadata 0 to 8
+    const int32_t[::1] slot_start,      # IN   (n,)
+    const int16_t[::1] replica_count,   # IN   (n,)
+    const int16_t[::1] isr_count,       # IN   (n,)
+    const broker_t[::1] replica,        # IN   (s,)
+    const uint8_t[::1] replica_status,  # IN   (s,)
+    const uint8_t[::1] live,            # IN   (b,)    1 where the broker is registered and not shutting down
+    int32_t[::1] entry_size,            # OUT  (n,)    bytes of the entry; other rows unchanged
 ):
     """Compute the sizes of the UpdateMetadata entries of ``rows``; return the total."""
     cdef Py_ssize_t i = 0, stop, end = rows.shape[0], start, count, size, row
@@ -194,7 +194,7 @@ def size_update_metadata(
         while i < end:
             stop = min(i + RUN, end)
             if (all_brokers_live and stop == i + RUN and is_consecutive(&rows[i], RUN)
-                    and is_plain_run(rows[i], slot_start, replica_count, isr_count, replica_flags, OFFLINE_DIR)):
+                    and is_plain_run(rows[i], slot_start, replica_count, isr_count, replica_status, OFFLINE_DIR)):
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop
             while i < stop:
@@ -202,17 +202,17 @@ def size_update_metadata(
                     KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                     KFRAME_PREFETCH(&isr_count[rows[i + PREFETCH_ROWS]])
                     if all_brokers_live:
-                        prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
+                        prefetch_flags(rows, i, slot_start, replica_count, replica_status)
                     else:
-                        prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
+                        prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
                 row = rows[i]
                 start = slot_start[row]
                 count = replica_count[row]
                 size = 20 + array_size(isr_count[row], compact) + array_size(count, compact) + compact
                 if version >= 4 and all_brokers_live:
-                    size += array_size(count_flagged(replica_flags, start, count, OFFLINE_DIR), compact)
+                    size += array_size(count_flagged(replica_status, start, count, OFFLINE_DIR), compact)
                 elif version >= 4:
-                    size += array_size(count_offline(replica, replica_flags, live, start, count), compact)
+                    size += array_size(count_offline(replica, replica_status, live, start, count), compact)
                 entry_size[row] = <int32_t> size
                 total += size
                 i += 1
@@ -233,7 +233,7 @@ def write_update_metadata(
     const int16_t[::1] isr_count,         # IN   (n,)
     const broker_t[::1] replica,          # IN   (s,)
     const broker_t[::1] isr,              # IN   (s,)
-    const uint8_t[::1] replica_flags,     # IN   (s,)
+    const uint8_t[::1] replica_status,    # IN   (s,)
     const int32_t[::1] broker_ids,        # IN   (b,)
     const uint8_t[::1] live,              # IN   (b,)
     const uint8_t[::1] topic_deleting,    # IN   (t,)
@@ -250,7 +250,7 @@ def write_update_metadata(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
                 prefetch_row(
                     rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
                 KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
@@ -259,9 +259,9 @@ def write_update_metadata(
             count = replica_count[row]
             is_rf3 = compact and count == 3 and isr_count[row] == 3
             if is_rf3 and all_brokers_live:
-                is_rf3 = has_no_flags(replica_flags, start, count, OFFLINE_DIR)
+                is_rf3 = has_no_flags(replica_status, start, count, OFFLINE_DIR)
             elif is_rf3:
-                is_rf3 = count_offline(replica, replica_flags, live, start, count) == 0
+                is_rf3 = count_offline(replica, replica_status, live, start, count) == 0
             offset = put_state(
                 out, entry_offset[i], is_rf3, topic_deleting[topic[row]], partition[row], controller_epoch[row],
                 leader[row], leader_epoch[row], partition_epoch[row], broker_ids, replica, isr, start, count,
@@ -270,7 +270,7 @@ def write_update_metadata(
                 # An empty array.
                 offset = put_int8(out, offset, 1)
             elif version >= 4:
-                offset = put_offline(out, offset, broker_ids, replica, replica_flags, live, start, count, compact)
+                offset = put_offline(out, offset, broker_ids, replica, replica_status, live, start, count, compact)
             if compact:
                 offset = put_int8(out, offset, 0)
             if offset - entry_offset[i] != row_size[i]:

@@ -136,7 +136,7 @@ def gather_candidates(
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
-    cdef const uint8_t[::1] flags = p.replica_flags
+    cdef const uint8_t[::1] flags = p.replica_status
     cdef Py_ssize_t i = 0, filled = 0, stop, row, start, count, members
     cdef int32_t width
     # All replicas are candidates, and those eligible and in sync may lead, unless an unclean election is allowed.
@@ -183,7 +183,7 @@ def mark_candidates(
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
-    cdef const uint8_t[::1] flags = p.replica_flags
+    cdef const uint8_t[::1] flags = p.replica_status
     cdef Py_ssize_t i, slot, row, start, filled = 0
     cdef bint is_ready, sparse = is_sparse(rows, slot_start)
     with nogil:
@@ -219,7 +219,7 @@ def count_violations(
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
-    cdef const uint8_t[::1] flags = p.replica_flags
+    cdef const uint8_t[::1] flags = p.replica_status
     cdef Py_ssize_t i, row, start, matches = 0
     cdef bint unclean
     with nogil:
@@ -301,7 +301,7 @@ def choose_leaders_native(
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
-    cdef const uint8_t[::1] flags = p.replica_flags
+    cdef const uint8_t[::1] flags = p.replica_status
     cdef const broker_t *replicas = &replica[0] if replica.shape[0] else NULL
     cdef const broker_t *isrs = &isr[0] if isr.shape[0] else NULL
     cdef const uint8_t *all_flags = &flags[0] if flags.shape[0] else NULL

@@ -12,10 +12,9 @@ def store_states(
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
-    reassigning: UInt8,
     leader: Int16,
     leader_epoch: Int32,
-    recovery: UInt8,
+    status: UInt8,
     partition_epoch: Int32,
     controller_epoch: Int32,
     isr_count: Int16,
@@ -32,7 +31,7 @@ def set_replica_states(
     target: int,
     topic: Int32,
     is_counted: UInt8,
-    replica_state: UInt8,
+    replica_status: UInt8,
     counts: Int32,
     totals: Int64,
     legal: UInt8,
@@ -47,32 +46,38 @@ def set_replica_states_on(
     replica_count: Int16,
     replica: Int16,
     is_counted: UInt8,
-    replica_state: UInt8,
+    replica_status: UInt8,
     counts: Int32,
     totals: Int64,
     legal: Int8,
 ) -> int: ...
 def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: UInt8) -> int: ...
 def count_replica_states(
-    rows: Int32, topic: Int32, slot_start: Int32, replica_count: Int16, replica_state: UInt8, topics: int, counts: Int32
+    rows: Int32,
+    topic: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica_status: UInt8,
+    topics: int,
+    counts: Int32,
 ) -> int: ...
 def update_partition_counts(
     rows: Int32,
     topic: Int32,
     partition_epoch: Int32,
-    state: UInt8,
+    status: UInt8,
     leader: Int16,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     deleting: UInt8,
     deletion_started: UInt8,
     counted: UInt8,
     totals: Int64,
 ) -> int: ...
 def initialize_replica_states(
-    slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
+    slot_start: Int32, replica_count: Int16, replica: Int16, live: UInt8, replica_status: UInt8
 ) -> int: ...

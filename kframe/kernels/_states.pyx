@@ -7,13 +7,14 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kframe.kernels.constants cimport (
-    ADDING, EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, REPLICA_DELETION_INELIGIBLE,
-    REPLICA_ONLINE,
+    ADDING, EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, PARTITION_REASSIGNING,
+    PARTITION_RECOVERING, REPLICA_DELETION_INELIGIBLE, REPLICA_ONLINE,
 )
 from kframe.kernels.prefetch cimport (
     KFRAME_PREFETCH, PREFETCH_ROWS, is_sparse, prefetch_replicas_and_flags, prefetch_slots,
 )
 from kframe.kernels.scan cimport BLOCK, MAX_LISTED, list_offline_brokers, mark_offline
+from kframe.kernels.status cimport state_of, to_state
 from kframe.kernels.types cimport broker_t
 
 cdef enum:
@@ -32,10 +33,9 @@ def store_states(
     const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR begins in isr_values
     const int32_t[::1] isr_values,           # IN   (m,) broker indexes
     const int32_t[::1] slot_start,           # IN   (n,)
-    const uint8_t[::1] reassigning,          # IN   (n,)
     broker_t[::1] leader,                    # INOUT (n,)
     int32_t[::1] leader_epoch,               # OUT  (n,)
-    uint8_t[::1] recovery,                   # OUT  (n,)
+    uint8_t[::1] status,                     # INOUT (n,)
     int32_t[::1] partition_epoch,            # INOUT (n,)
     int32_t[::1] controller_epoch,           # OUT  (n,)
     int16_t[::1] isr_count,                  # OUT  (n,)
@@ -54,18 +54,18 @@ def store_states(
                 row = rows[i + PREFETCH_ROWS]
                 KFRAME_PREFETCH(&leader[row])
                 KFRAME_PREFETCH(&leader_epoch[row])
-                KFRAME_PREFETCH(&recovery[row])
+                KFRAME_PREFETCH(&status[row])
                 KFRAME_PREFETCH(&partition_epoch[row])
                 KFRAME_PREFETCH(&controller_epoch[row])
                 KFRAME_PREFETCH(&isr_count[row])
-                KFRAME_PREFETCH(&reassigning[row])
                 if slot_start[row] < isr.shape[0]:
                     KFRAME_PREFETCH(&isr[slot_start[row]])
             row = rows[i]
-            counted[i] = leader[row] != new_leader[i] or partition_epoch[row] == NO_STATE or reassigning[row] != 0
+            counted[i] = (leader[row] != new_leader[i] or partition_epoch[row] == NO_STATE
+                          or (status[row] & PARTITION_REASSIGNING) != 0)
             leader[row] = new_leader[i]
             leader_epoch[row] = new_leader_epoch[i]
-            recovery[row] = new_recovery[i]
+            status[row] = status[row] & ~PARTITION_RECOVERING | new_recovery[i]
             partition_epoch[row] = new_partition_epoch[i]
             controller_epoch[row] = new_controller_epoch[i]
             isr_count[row] = <int16_t>(isr_offsets[i + 1] - isr_offsets[i])
@@ -106,7 +106,7 @@ def set_replica_states(
     int target,                          # IN   ReplicaState
     const int32_t[::1] topic,            # IN   (n,)
     const uint8_t[::1] is_counted,       # IN   (t,) 1 for topics whose replicas are counted; later topics are not
-    uint8_t[::1] replica_state,          # INOUT (s,)
+    uint8_t[::1] replica_status,         # INOUT (s,)
     int32_t[::1] counts,                 # INOUT (states * t,) replicas of each topic, state by state
     int64_t[::1] totals,                 # INOUT (states,) replicas of all counted topics
     uint8_t[::1] legal,                  # OUT  (k,) 1 where the state was one of sources
@@ -119,18 +119,19 @@ def set_replica_states(
     cdef Py_ssize_t i = 0, first, k = rows.shape[0], topics = is_counted.shape[0], matches = 0
     cdef int32_t topic_index
     cdef uint8_t before, is_legal
-    cdef bint sparse = rows.shape[0] * 4 < replica_state.shape[0]
+    cdef bint sparse = rows.shape[0] * 4 < replica_status.shape[0]
     with nogil:
         while i < k:
-            first, topic_index, before = i, topic_of(rows[i], topic, topics), replica_state[slots[i]]
+            first, topic_index, before = i, topic_of(rows[i], topic, topics), state_of(replica_status[slots[i]])
             is_legal = (sources >> before) & 1
-            while i < k and topic_of(rows[i], topic, topics) == topic_index and replica_state[slots[i]] == before:
+            while (i < k and topic_of(rows[i], topic, topics) == topic_index
+                    and state_of(replica_status[slots[i]]) == before):
                 if sparse and i + PREFETCH_ROWS < k:
                     if topics:
                         KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
-                    KFRAME_PREFETCH(&replica_state[slots[i + PREFETCH_ROWS]])
+                    KFRAME_PREFETCH(&replica_status[slots[i + PREFETCH_ROWS]])
                 if is_legal:
-                    replica_state[slots[i]] = <uint8_t>target
+                    replica_status[slots[i]] = to_state(replica_status[slots[i]], target)
                 legal[i] = is_legal
                 i += 1
             matches += is_legal * (i - first)
@@ -157,7 +158,7 @@ def set_replica_states_on(
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] is_counted,       # IN   (t,) as in set_replica_states
-    uint8_t[::1] replica_state,          # INOUT (s,)
+    uint8_t[::1] replica_status,         # INOUT (s,)
     int32_t[::1] counts,                 # INOUT (states * t,)
     int64_t[::1] totals,                 # INOUT (states,)
     int8_t[::1] legal,                   # OUT  (k,) 1 where the state was one of sources, -1 where not, 0: no replica
@@ -172,7 +173,7 @@ def set_replica_states_on(
     with nogil:
         for i in range(rows.shape[0]):
             if sparse:
-                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_state)
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_status)
                 if i + PREFETCH_ROWS < rows.shape[0]:
                     KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
             row, slot, legal[i] = rows[i], -1, 0
@@ -181,10 +182,10 @@ def set_replica_states_on(
                 slot = k if replica[k] == broker else slot
             if slot < 0:
                 continue
-            before = replica_state[slot]
+            before = state_of(replica_status[slot])
             legal[i] = 1 if (sources >> before) & 1 else -1
             if legal[i] > 0:
-                replica_state[slot] = <uint8_t>target
+                replica_status[slot] = to_state(replica_status[slot], target)
                 matches += 1
                 if topic[row] < topics and is_counted[topic[row]] and before != target:
                     counts[before * topics + topic[row]] -= 1
@@ -218,7 +219,7 @@ def count_replica_states(
     const int32_t[::1] topic,            # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const uint8_t[::1] replica_state,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     int topics,                          # IN   number of topics
     int32_t[::1] counts,                 # INOUT (states * topics,) replicas of each topic, state by state
 ):
@@ -233,8 +234,8 @@ def count_replica_states(
             row = rows[i]
             k, end = slot_start[row], slot_start[row] + replica_count[row]
             while k < end:
-                first, state = k, replica_state[k]
-                while k < end and replica_state[k] == state:
+                first, state = k, state_of(replica_status[k])
+                while k < end and state_of(replica_status[k]) == state:
                     k += 1
                 counts[<Py_ssize_t>state * topics + topic[row]] += <int32_t>(k - first)
             replicas += replica_count[row]
@@ -257,14 +258,14 @@ def update_partition_counts(
     const int32_t[::1] rows,             # IN   (k,) may repeat
     const int32_t[::1] topic,            # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
-    const uint8_t[::1] state,            # IN   (n,)
+    const uint8_t[::1] status,           # IN   (n,)
     const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
     const broker_t[::1] isr,             # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] replica_status,   # IN   (s,)
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
     const uint8_t[::1] deletion_started,  # IN  (t,) 1 for those whose deletion has started
     uint8_t[::1] counted,                # INOUT (n,) LED, OFFLINE and IMBALANCED bits that each row is counted under
@@ -287,21 +288,21 @@ def update_partition_counts(
                 row = rows[i + PREFETCH_ROWS]
                 KFRAME_PREFETCH(&topic[row])
                 KFRAME_PREFETCH(&partition_epoch[row])
-                KFRAME_PREFETCH(&state[row])
+                KFRAME_PREFETCH(&status[row])
                 KFRAME_PREFETCH(&leader[row])
                 KFRAME_PREFETCH(&counted[row])
-                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
             row, now = rows[i], 0
             topic_index = topic[row]
             if topic_index >= 0:
-                if state[row] == PARTITION_OFFLINE and not deletion_started[topic_index]:
+                if state_of(status[row]) == PARTITION_OFFLINE and not deletion_started[topic_index]:
                     now = OFFLINE
                 if partition_epoch[row] != NO_STATE:
                     now |= LED
                     first = slot_start[row]
                     if replica_count[row] > 0 and not deleting[topic_index]:
                         now |= imbalanced_bit(
-                            isr, first, isr_count[row], replica[first], leader[row], replica_flags[first] & ADDING)
+                            isr, first, isr_count[row], replica[first], leader[row], replica_status[first] & ADDING)
             before = counted[row]
             if now != before:
                 counted[row] = now
@@ -315,18 +316,18 @@ def update_partition_counts(
     return changes
 
 
-cdef inline Py_ssize_t initialize_slots(const uint8_t *offline, const uint8_t *flags, uint8_t *state) noexcept nogil:
+cdef inline Py_ssize_t initialize_slots(const uint8_t *offline, uint8_t *status) noexcept nogil:
     """Set the initial states of BLOCK replicas without branches; return how many are Online."""
-    cdef uint8_t[BLOCK] ineligible, states
+    cdef uint8_t[BLOCK] ineligible, initial
     cdef Py_ssize_t k
     cdef uint8_t online = 0
     for k in range(BLOCK):
-        ineligible[k] = offline[k] | (flags[k] & OFFLINE_DIR)
+        ineligible[k] = offline[k] | (status[k] & OFFLINE_DIR)
     for k in range(BLOCK):
-        states[k] = REPLICA_DELETION_INELIGIBLE if ineligible[k] else REPLICA_ONLINE
+        initial[k] = to_state(status[k], REPLICA_DELETION_INELIGIBLE if ineligible[k] else REPLICA_ONLINE)
     for k in range(BLOCK):
         online += ineligible[k] == 0
-    memcpy(state, states, BLOCK)
+    memcpy(status, initial, BLOCK)
     return online
 
 
@@ -334,9 +335,8 @@ def initialize_replica_states(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
-    uint8_t[::1] replica_state,          # OUT  (s,)
+    uint8_t[::1] replica_status,         # INOUT (s,)
 ):
     """Set initial replica states: Online if the replica is online, else ReplicaDeletionIneligible.
 
@@ -357,10 +357,11 @@ def initialize_replica_states(
                 row += 1
             while start + BLOCK <= end:
                 mark_offline(&replica[start], live, offline, offline_count, mask)
-                count += initialize_slots(mask, &replica_flags[start], &replica_state[start])
+                count += initialize_slots(mask, &replica_status[start])
                 start += BLOCK
             for k in range(start, end):
-                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
-                replica_state[k] = REPLICA_ONLINE if online else REPLICA_DELETION_INELIGIBLE
+                online = (live[replica[k]] != 0) & ((replica_status[k] & OFFLINE_DIR) == 0)
+                replica_status[k] = to_state(
+                    replica_status[k], REPLICA_ONLINE if online else REPLICA_DELETION_INELIGIBLE)
                 count += online
     return count

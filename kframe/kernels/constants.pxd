@@ -6,11 +6,17 @@ cdef enum:
     NO_EPOCH = -1
     LEADER_DURING_DELETE = -2
     EPOCH_DURING_DELETE = -2
+    STATE_SHIFT = 3
+    FLAGS_MASK = 7
 
 cdef enum ReplicaFlag:
     ADDING = 1
     REMOVING = 2
     OFFLINE_DIR = 4
+
+cdef enum PartitionFlag:
+    PARTITION_RECOVERING = 1
+    PARTITION_REASSIGNING = 2
 
 cdef enum ElectionKind:
     ELECT_OFFLINE = 0

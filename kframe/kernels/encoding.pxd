@@ -153,87 +153,87 @@ cdef inline uint64_t each_byte(uint64_t value) noexcept nogil:
     return value * <uint64_t> 0x0101010101010101
 
 
-cdef inline bint fits_word(const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+cdef inline bint fits_word(const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
     """Whether the flags of these replicas can be read as one word, which is faster than a loop over a few."""
-    return count <= WORD and start + WORD <= replica_flags.shape[0]
+    return count <= WORD and start + WORD <= replica_status.shape[0]
 
 
 cdef inline bint has_no_flags(
-    const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, uint8_t flags,
+    const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count, uint8_t flags,
 ) noexcept nogil:
     """Whether one word shows that no replica has any of ``flags``."""
-    return fits_word(replica_flags, start, count) and flag_word(replica_flags, start, count, flags) == 0
+    return fits_word(replica_status, start, count) and flag_word(replica_status, start, count, flags) == 0
 
 
 cdef inline uint64_t flag_word(
-    const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, uint8_t flags,
+    const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count, uint8_t flags,
 ) noexcept nogil:
     """A byte per replica, with those of ``flags`` that it has."""
     cdef uint64_t eight, ones
-    memcpy(&eight, &replica_flags[start], WORD)
+    memcpy(&eight, &replica_status[start], WORD)
     memcpy(&ones, &KFRAME_ONES[WORD - count], WORD)
     return eight & ones & each_byte(flags)
 
 
 cdef inline Py_ssize_t count_flagged(
-    const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, uint8_t flag,
+    const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count, uint8_t flag,
 ) noexcept nogil:
     """How many replicas have ``flag``, a single bit."""
     cdef Py_ssize_t k, matches = 0
-    if fits_word(replica_flags, start, count):
+    if fits_word(replica_status, start, count):
         # The highest byte of the product is the sum of all bytes.
-        return <Py_ssize_t> (each_byte(flag_word(replica_flags, start, count, flag) // flag) >> 56)
+        return <Py_ssize_t> (each_byte(flag_word(replica_status, start, count, flag) // flag) >> 56)
     for k in range(start, start + count):
-        matches += (replica_flags[k] & flag) != 0
+        matches += (replica_status[k] & flag) != 0
     return matches
 
 
 cdef inline Py_ssize_t put_flagged(
     uint8_t[::1] out, Py_ssize_t offset, const int32_t[::1] broker_ids, const broker_t[::1] replica,
-    const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, uint8_t flag, bint compact,
+    const uint8_t[::1] replica_status, Py_ssize_t start, Py_ssize_t count, uint8_t flag, bint compact,
 ) noexcept nogil:
     """Array of the ids of the replicas with ``flag``, in assignment order."""
-    cdef Py_ssize_t k, matches = count_flagged(replica_flags, start, count, flag)
+    cdef Py_ssize_t k, matches = count_flagged(replica_status, start, count, flag)
     offset = put_length(out, offset, matches, compact)
     if matches == 0:
         return offset
     for k in range(start, start + count):
-        if replica_flags[k] & flag:
+        if replica_status[k] & flag:
             offset = put_int32(out, offset, broker_ids[replica[k]])
     return offset
 
 
 cdef inline bint is_offline(
-    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t slot,
+    const broker_t[::1] replica, const uint8_t[::1] replica_status, const uint8_t[::1] live, Py_ssize_t slot,
 ) noexcept nogil:
-    return live[replica[slot]] == 0 or (replica_flags[slot] & OFFLINE_DIR) != 0
+    return live[replica[slot]] == 0 or (replica_status[slot] & OFFLINE_DIR) != 0
 
 
 cdef inline Py_ssize_t count_offline(
-    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
+    const broker_t[::1] replica, const uint8_t[::1] replica_status, const uint8_t[::1] live,
     Py_ssize_t start, Py_ssize_t count,
 ) noexcept nogil:
     cdef Py_ssize_t k, matches = 0
     # Measured: a fifth faster than a loop with a variable bound.
-    if count == 3 and has_no_flags(replica_flags, start, count, OFFLINE_DIR):
+    if count == 3 and has_no_flags(replica_status, start, count, OFFLINE_DIR):
         for k in range(3):
             matches += live[replica[start + k]] == 0
         return matches
     for k in range(start, start + count):
-        matches += is_offline(replica, replica_flags, live, k)
+        matches += is_offline(replica, replica_status, live, k)
     return matches
 
 
 cdef inline Py_ssize_t put_offline(
     uint8_t[::1] out, Py_ssize_t offset, const int32_t[::1] broker_ids, const broker_t[::1] replica,
-    const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t start, Py_ssize_t count, bint compact,
+    const uint8_t[::1] replica_status, const uint8_t[::1] live, Py_ssize_t start, Py_ssize_t count, bint compact,
 ) noexcept nogil:
     """Array of the ids of the replicas that are not online, in assignment order."""
-    cdef Py_ssize_t k, matches = count_offline(replica, replica_flags, live, start, count)
+    cdef Py_ssize_t k, matches = count_offline(replica, replica_status, live, start, count)
     offset = put_length(out, offset, matches, compact)
     if matches == 0:
         return offset
     for k in range(start, start + count):
-        if is_offline(replica, replica_flags, live, k):
+        if is_offline(replica, replica_status, live, k):
             offset = put_int32(out, offset, broker_ids[replica[k]])
     return offset

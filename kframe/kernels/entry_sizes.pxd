@@ -23,7 +23,7 @@ cdef inline bint all_live(const uint8_t[::1] live) noexcept nogil:
 
 cdef inline bint is_plain_run(
     Py_ssize_t row, const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
-    const uint8_t[::1] replica_flags, uint8_t flags,
+    const uint8_t[::1] replica_status, uint8_t flags,
 ) noexcept nogil:
     """Whether RUN rows from ``row`` on have short lists and close slots, without any of ``flags``."""
     cdef Py_ssize_t k, first = slot_start[row], end = slot_start[row + RUN - 1] + replica_count[row + RUN - 1]
@@ -39,7 +39,7 @@ cdef inline bint is_plain_run(
     if outside < 0 or lengths >= COMPACT_LENGTH_LIMIT:
         return False
     for k in range(first, end):
-        all_flags |= replica_flags[k]
+        all_flags |= replica_status[k]
     return all_flags & flags == 0
 
 

@@ -29,7 +29,7 @@ cdef inline bint is_sparse(const int32_t[::1] rows, const int32_t[::1] slot_star
 cdef inline void prefetch_states(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] isr_count,
     const broker_t[::1] isr, const broker_t[::1] leader, const int32_t[::1] leader_epoch,
-    const int32_t[::1] partition_epoch, const uint8_t[::1] recovery,
+    const int32_t[::1] partition_epoch, const uint8_t[::1] status,
 ) noexcept nogil:
     """Prefetch the state of the row PREFETCH_ROWS ahead, and the slot offset of the row twice as far; -1 is no row."""
     cdef Py_ssize_t row
@@ -44,7 +44,7 @@ cdef inline void prefetch_states(
         KFRAME_PREFETCH(&leader[row])
         KFRAME_PREFETCH(&leader_epoch[row])
         KFRAME_PREFETCH(&partition_epoch[row])
-        KFRAME_PREFETCH(&recovery[row])
+        KFRAME_PREFETCH(&status[row])
         if slot_start[row] < isr.shape[0]:
             KFRAME_PREFETCH(&isr[slot_start[row]])
 
@@ -81,7 +81,7 @@ cdef inline Slots next_slots(
 cdef inline void prefetch_slots(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
     const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
-    const uint8_t[::1] replica_flags,
+    const uint8_t[::1] replica_status,
 ) noexcept nogil:
     """Prefetch replicas, ISR and flags of the row PREFETCH_ROWS ahead."""
     cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica.shape[0])
@@ -91,8 +91,8 @@ cdef inline void prefetch_slots(
         KFRAME_PREFETCH(&replica[slots.last])
         KFRAME_PREFETCH(&isr[slots.first])
         KFRAME_PREFETCH(&isr[slots.last])
-        KFRAME_PREFETCH(&replica_flags[slots.first])
-        KFRAME_PREFETCH(&replica_flags[slots.last])
+        KFRAME_PREFETCH(&replica_status[slots.first])
+        KFRAME_PREFETCH(&replica_status[slots.last])
 
 
 cdef inline void prefetch_replicas(
@@ -108,15 +108,15 @@ cdef inline void prefetch_replicas(
 
 cdef inline void prefetch_replicas_and_flags(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const broker_t[::1] replica, const uint8_t[::1] replica_flags,
+    const broker_t[::1] replica, const uint8_t[::1] replica_status,
 ) noexcept nogil:
     """Prefetch the replicas and flags of the row PREFETCH_ROWS ahead."""
     cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica.shape[0])
     if slots.first >= 0:
         KFRAME_PREFETCH(&replica[slots.first])
         KFRAME_PREFETCH(&replica[slots.last])
-        KFRAME_PREFETCH(&replica_flags[slots.first])
-        KFRAME_PREFETCH(&replica_flags[slots.last])
+        KFRAME_PREFETCH(&replica_status[slots.first])
+        KFRAME_PREFETCH(&replica_status[slots.last])
 
 
 ctypedef fused slot_value_t:
@@ -136,10 +136,10 @@ cdef inline void prefetch_list(
 
 cdef inline void prefetch_flags(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const uint8_t[::1] replica_flags,
+    const uint8_t[::1] replica_status,
 ) noexcept nogil:
     """Prefetch the replica flags of the row PREFETCH_ROWS ahead."""
-    cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica_flags.shape[0])
+    cdef Slots slots = next_slots(rows, i, slot_start, replica_count, replica_status.shape[0])
     if slots.first >= 0:
-        KFRAME_PREFETCH(&replica_flags[slots.first])
-        KFRAME_PREFETCH(&replica_flags[slots.last])
+        KFRAME_PREFETCH(&replica_status[slots.first])
+        KFRAME_PREFETCH(&replica_status[slots.last])

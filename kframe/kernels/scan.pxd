@@ -152,20 +152,20 @@ cdef inline Py_ssize_t skip_led_rows(
     return row
 
 
-cdef inline Py_ssize_t skip_rows_in_state(Py_ssize_t row, const uint8_t[::1] state) noexcept nogil:
-    """The first row after ``row`` in another state, compared a block or a word at a time."""
-    cdef Py_ssize_t stop = state.shape[0]
-    cdef uint8_t same = state[row]
+cdef inline Py_ssize_t skip_equal_rows(Py_ssize_t row, const uint8_t[::1] status) noexcept nogil:
+    """The first row after ``row`` with another status, compared a block or a word at a time."""
+    cdef Py_ssize_t stop = status.shape[0]
+    cdef uint8_t same = status[row]
     cdef uint64_t eight, all_same = same * <uint64_t>0x0101010101010101
-    while row + BLOCK <= stop and state[row] == same and is_uniform(&state[row], BLOCK):
+    while row + BLOCK <= stop and status[row] == same and is_uniform(&status[row], BLOCK):
         if row + PREFETCH_BYTES < stop:
-            KFRAME_PREFETCH(&state[row + PREFETCH_BYTES])
+            KFRAME_PREFETCH(&status[row + PREFETCH_BYTES])
         row += BLOCK
     while row + WORD <= stop:
-        memcpy(&eight, &state[row], WORD)
+        memcpy(&eight, &status[row], WORD)
         if eight != all_same:
             break
         row += WORD
-    while row < stop and state[row] == same:
+    while row < stop and status[row] == same:
         row += 1
     return row

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.arrays import Bool, Int32, Int64, UInt8
-from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.slot_columns import BROKERS_MAX
 
 #: Security protocols of listeners, with their ids in requests and records (Kafka ``SecurityProtocol``).
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from kframe.model.arrays import Bool, Int32, Int64, Ragged, positions_within, ragged_positions
 from kframe.model.brokers import Brokers
 from kframe.model.columns import Partitions
-from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
+from kframe.model.ids import (
+    NO_STATE,
+    STATE_SHIFT,
+    PartitionFlag,
+    PartitionState,
+    RecoveryState,
+    ReplicaFlag,
+    ReplicaState,
+)
 from kframe.model.row_views import block_of, values_at
 from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.model.topics import Topics
@@ -90,9 +98,9 @@ class ClusterState:
     def view(self, row: int) -> PartitionView:
         """One row as an object."""
         p, ids = self.partitions, self.brokers.ids_of
-        stored = int(p.partition_epoch[row]) != NO_STATE
+        stored, status = int(p.partition_epoch[row]) != NO_STATE, int(p.status[row])
         start = int(p.slot_start[row])
-        states = p.replica_state[start : start + int(p.replica_count[row])]
+        states = p.replica_states(slice(start, start + int(p.replica_count[row])))
         return PartitionView(
             topic=self.topics.names[p.topic[row]],
             partition=int(p.partition[row]),
@@ -104,8 +112,8 @@ class ClusterState:
             leader_epoch=int(p.leader_epoch[row]),
             controller_epoch=int(p.controller_epoch[row]),
             partition_epoch=int(p.partition_epoch[row]),
-            recovery=RecoveryState(int(p.recovery[row])),
-            state=PartitionState(int(p.state[row])),
+            recovery=RecoveryState(status & PartitionFlag.RECOVERING),
+            state=PartitionState(status >> STATE_SHIFT),
             replica_states=tuple(ReplicaState(int(state)) for state in states),
         )
 
@@ -146,7 +154,7 @@ class ClusterState:
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
         if len(table.flags):  # the new rows own the last slots, and no others
-            self.partitions.replica_flags[-len(table.flags) :] = table.flags
+            self.partitions.replica_status[-len(table.flags) :] |= table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
@@ -171,25 +179,26 @@ class ClusterState:
     def _empty(self, rows: Int32) -> None:
         p = self.partitions
         p.own("topic", "replica_count")
-        p.replica_state[_slot_range(p, rows)] = ReplicaState.NON_EXISTENT
+        p.set_replica_states(_slot_range(p, rows), ReplicaState.NON_EXISTENT)
         block = block_of(rows)
         p.topic[block] = p.leader[block] = p.partition_epoch[block] = -1
-        p.state[block] = PartitionState.NON_EXISTENT
-        p.replica_count[block] = p.isr_count[block] = p.reassigning[block] = 0
+        p.set_states(rows, PartitionState.NON_EXISTENT)
+        p.set_reassigning(rows, False)
+        p.replica_count[block] = p.isr_count[block] = 0
 
     def replica_ids(self, rows: Int32, flag: ReplicaFlag | None = None) -> Ragged:
         """Broker ids of the replicas of each row, or only of the replicas with ``flag``."""
         p = self.partitions
         replicas = p.lists("replica", rows)
         if flag is not None:
-            replicas = replicas.keep((p.replica_flags[p.slots_of(rows)] & np.uint8(flag)) != 0)
+            replicas = replicas.keep((p.replica_status[p.slots_of(rows)] & np.uint8(flag)) != 0)
         return Ragged(replicas.offsets, self.brokers.ids[replicas.values])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
         """Set ``flag`` on the replicas of a row on ``broker_indexes``."""
         slots = self.partitions.slots_of(np.array([row]))
         hit = np.isin(self.partitions.replica[slots], broker_indexes)
-        self.partitions.replica_flags[slots[hit]] |= np.uint8(flag)
+        self.partitions.replica_status[slots[hit]] |= np.uint8(flag)
 
     def copy(self) -> ClusterState:
         """An independent copy."""

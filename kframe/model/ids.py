@@ -24,6 +24,10 @@ NO_EPOCH: Final = -1
 """The leader epoch that StopReplica carries for a partition that never had a leader."""
 NO_STATE: Final = -1
 """The partition epoch of a partition that has no leadership state in storage yet."""
+STATE_SHIFT: Final = 3
+"""The columns ``status`` and ``replica_status`` have a state from this bit on, and flags below it."""
+FLAGS_MASK: Final = (1 << STATE_SHIFT) - 1
+"""The bits of the flags."""
 NO_BROKER_EPOCH: Final = -1
 """The broker epoch of a broker that is not registered."""
 
@@ -72,11 +76,18 @@ class ProposalCheck(IntEnum):
 
 
 class ReplicaFlag(IntEnum):
-    """Bits of the ``replica_flags`` column, one byte per slot."""
+    """Flags of a replica. They are the lowest bits of its status, FLAGS_MASK; its ReplicaState follows them."""
 
     ADDING = 1
     REMOVING = 2
     OFFLINE_DIR = 4
+
+
+class PartitionFlag(IntEnum):
+    """Flags of a partition. They are the lowest bits of its status, FLAGS_MASK; its PartitionState follows them."""
+
+    RECOVERING = RecoveryState.RECOVERING
+    REASSIGNING = 2
 
 
 class ElectionKind(IntEnum):

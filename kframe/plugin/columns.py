@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8, offsets_of, positions_within, ragged_positions
-from kframe.model.columns import REPLICAS_MAX
 from kframe.model.lists import distinct_rows, same_lists
+from kframe.model.slot_columns import REPLICAS_MAX
 
 __all__ = [
     "REPLICAS_MAX",

@@ -51,7 +51,7 @@ def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
         "leader_epoch": np.array([partition.leader_epoch for partition in topic.partitions], np.int32),
         "controller_epoch": np.zeros(len(stated), np.int32),
         "partition_epoch": np.where(stated, 0, NO_STATE).astype(np.int32),
-        "recovery": np.array([partition.leader_recovery_state for partition in topic.partitions], np.uint8),
+        "recovery": np.array([partition.leader_recovery_state for partition in topic.partitions]),
     }
     topic_id = hashlib.sha256(topic.name.encode()).digest()[:16]
     rows = cluster.add_topics([topic.name], np.array([len(stated)]), replicas, isr, values, [topic_id])

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.errors import InputError, SnapshotError
 from kframe.model.arrays import Bool, Int32, Ragged, offsets_of
-from kframe.model.columns import REPLICAS_MAX
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
+from kframe.model.slot_columns import REPLICAS_MAX
 from kframe.model.texts import short_repr
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot.content import SnapshotContent, named_brokers

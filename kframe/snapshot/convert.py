@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kframe.model.arrays import Bool, Int8, Int32, Ragged, positions_within
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
+from kframe.model.slot_columns import BROKERS_MAX
 from kframe.model.topics import UNSET
 from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.facts import (
@@ -85,7 +85,7 @@ def snapshot_of(cluster: ClusterState) -> SnapshotContent:
         leader_epoch=np.where(stored, partitions.leader_epoch[rows], np.int32(-1)),
         controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
         partition_epoch=partitions.partition_epoch[rows],
-        leader_recovery_state=np.where(stored, partitions.recovery[rows], RecoveryState.RECOVERED).astype(np.int32),
+        leader_recovery_state=np.where(stored, partitions.recovery_of(rows), RecoveryState.RECOVERED).astype(np.int32),
         adding_replicas=cluster.replica_ids(rows, ReplicaFlag.ADDING),
         removing_replicas=cluster.replica_ids(rows, ReplicaFlag.REMOVING),
     )
@@ -197,7 +197,7 @@ def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) 
     slot_rows = np.repeat(nonempty.astype(np.int64), partitions.replica_count[rows[nonempty]])
     slot_keys = slot_rows << 32 | partitions.replica[slots]
     listed_keys = np.repeat(nonempty.astype(np.int64), counts[nonempty]) << 32 | lists.values
-    partitions.replica_flags[slots[np.isin(slot_keys, listed_keys)]] |= np.uint8(flag)
+    partitions.replica_status[slots[np.isin(slot_keys, listed_keys)]] |= np.uint8(flag)
 
 
 def _canonical_rows(cluster: ClusterState, order: NDArray[np.int64]) -> Int32:

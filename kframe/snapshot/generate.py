@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Ragged, UInt8, offsets_of, positions_within
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX
+from kframe.model.slot_columns import REPLICAS_MAX, SLOTS_MAX
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.placement import assign_replicas, assign_round_robin

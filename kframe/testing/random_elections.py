@@ -40,8 +40,8 @@ def random_cluster(seed: int, partitions: int = 200, brokers: int = 12, racks: i
     columns.leader[rows] = [members[0] if members else -1 for members in in_sync]
     columns.leader_epoch[rows] = draw.integers(0, 100, partitions)
     slots = columns.slots_of(rows)
-    columns.replica_flags[slots[draw.random(len(slots)) < 0.1]] |= np.uint8(ReplicaFlag.OFFLINE_DIR)
-    columns.replica_flags[slots[draw.random(len(slots)) < 0.2]] |= np.uint8(ReplicaFlag.REMOVING)
+    columns.replica_status[slots[draw.random(len(slots)) < 0.1]] |= np.uint8(ReplicaFlag.OFFLINE_DIR)
+    columns.replica_status[slots[draw.random(len(slots)) < 0.2]] |= np.uint8(ReplicaFlag.REMOVING)
     return cluster
 
 

@@ -52,7 +52,7 @@ class EntryPool:
     def _measure(self, cluster: ClusterState, rows: Int32, api_version: int) -> int:
         p = cluster.partitions
         return kernels.size_leader_and_isr(
-            rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, self.entry_size
+            rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica_status, self.entry_size
         )
 
     def _write(self, cluster: ClusterState, rows: Int32, api_version: int, start: int) -> int:
@@ -65,13 +65,13 @@ class EntryPool:
             p.leader_epoch,
             p.controller_epoch,
             p.partition_epoch,
-            p.recovery,
+            p.status,
             p.slot_start,
             p.replica_count,
             p.isr_count,
             p.replica,
             p.isr,
-            p.replica_flags,
+            p.replica_status,
             cluster.brokers.ids,
             self.entry_size,
             start,

@@ -33,7 +33,7 @@ def even_cluster(seed: int, width: int, unregistered: int, fault_rate: float) ->
     p = cluster.partitions
     slots = p.slots_of(rows)
     for flag in (ReplicaFlag.OFFLINE_DIR, ReplicaFlag.REMOVING, ReplicaFlag.ADDING):
-        p.replica_flags[slots[draw.random(len(slots)) < fault_rate / width / 4]] |= np.uint8(flag)
+        p.replica_status[slots[draw.random(len(slots)) < fault_rate / width / 4]] |= np.uint8(flag)
     for row in rows.tolist():
         start, members = int(p.slot_start[row]), int(p.isr_count[row])
         stop = start + int(p.replica_count[row])

@@ -157,7 +157,7 @@ class Simulation:
 
         def act() -> None:
             assert not any(response.codes.any() for response in self.ask(*requests))
-            assert not p.reassigning.any()
+            assert not len(p.reassigning_rows())
 
         return act
 
@@ -179,7 +179,7 @@ class Simulation:
         def act() -> None:
             (response,) = self.ask(lambda token: ReassignmentRequested(targets, token))
             assert not response.codes.any()
-            assert p.reassigning[rows].all() == (not cancel)
+            assert p.reassigning(rows).all() == (not cancel)
 
         return act
 

@@ -126,7 +126,7 @@ class Witness(Driver):
 def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObject) -> None:
     """state-machines 4: storage before brokers."""
     cluster.brokers.shutting_down[:] = 0
-    cluster.partitions.replica_flags[:] = 0
+    cluster.partitions.replica_status[:] = 0
     assume((cluster.partitions.topic >= 0).all())
     driver = Witness(cluster)
     driver.watch(sends=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pytest
 
 from kframe.model.effects import SetTimer
@@ -78,7 +79,7 @@ def test_partition_in_reassignment_is_rebalanced() -> None:
     """controller 11.4: since 2.6. The first of all replicas counts, adding or not."""
     adding = PartitionSpec((3, 1, 2), 1, (1, 2, 3), adding_replicas=(3,), removing_replicas=(2,))
     driver = quiet({"t": [adding, IMBALANCED]})
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     driver.handle(RebalanceLeaders())
     assert sorted(elected_partitions(driver)) == ["t-0", "t-1"]
 

@@ -42,7 +42,7 @@ class ElectionCase:
     def flags(self, row: int) -> list[int]:
         p = self.cluster.partitions
         start = int(p.slot_start[row])
-        return [int(flag) for flag in p.replica_flags[start : start + int(p.replica_count[row])]]
+        return [int(flag) for flag in p.replica_status[start : start + int(p.replica_count[row])]]
 
     def candidates(self, row: int) -> list[int]:
         """Return the candidates by the table of strategies (``elections.md`` section 3)."""
@@ -102,7 +102,7 @@ def election_cases(draw: st.DrawFn) -> ElectionCase:
         replicas.append(assigned)
         isr.append(draw(st.lists(st.sampled_from(assigned), unique=True)))
     cluster.add_topics(["t"], np.array([len(replicas)]), Ragged.of(replicas), Ragged.of(isr))
-    flags = cluster.partitions.replica_flags
+    flags = cluster.partitions.replica_status
     flags[:] = draw(st.lists(st.sampled_from([0, 0, 1, 2, 4, 6]), min_size=len(flags), max_size=len(flags)))
     unclean = draw(st.lists(st.integers(0, 1), min_size=len(replicas), max_size=len(replicas)))
     return ElectionCase(cluster, draw(st.sampled_from(ElectionKind)), unclean)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 
 from kframe.core.context import ATTEMPTS_MAX
@@ -39,7 +40,7 @@ def bring_online(
 def test_illegal_transition_does_not_affect_other_partitions(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.1: invalid ones are logged. They are left out."""
     driver = make_driver(BEREFT, BEREFT)
-    driver.cluster.partitions.state[0] = PartitionState.NON_EXISTENT
+    driver.cluster.partitions.set_states(np.array([0]), PartitionState.NON_EXISTENT)
     result = bring_online(driver, "t-0", "t-1")
     assert (result.elected.tolist(), result.failed.tolist(), result.invalid.tolist()) == ([1], [], [0])
     assert driver.stored("t-0").leader == 1

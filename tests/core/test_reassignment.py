@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kframe.embedded import Api
@@ -58,7 +59,7 @@ def test_phase_b_completes_reassignment() -> None:
     assert [tuple(change.leader_epoch.tolist()) for change in driver.writes()] == [(7,), (8,), (9,), (10,)]
     assert state_of(driver.stored("t-0")) == (4, (4, 5, 6), 10)
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
-    assert not driver.cluster.partitions.reassigning.any()
+    assert not len(driver.cluster.partitions.reassigning_rows())
     last = driver.batches[-1]
     assert {request["api"] for request in last} == {Api.UPDATE_METADATA}
     assert {request["broker"] for request in last} == set(ALL)
@@ -68,7 +69,7 @@ def test_phase_b_completes_reassignment() -> None:
 def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> None:
     """controller 7.2: Offline, DeletionStarted, DeletionSuccessful, NonExistent in four calls. Answers are ignored."""
     driver = quiet({"t": [REASSIGNING]})
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     catch_up(driver, (1, 4, 5, 6))
     assert stops(driver) == [(1, False), (2, False), (3, False), (1, True), (2, True), (3, True)]
     before = driver.known("t-0")
@@ -88,7 +89,7 @@ def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> Non
 def test_phase_b_elects_if_leader_is_not_in_target(leader: int | None, isr: tuple[int, ...], elects: bool) -> None:
     """controller 7.1: B3, a leader in the target stays and its leader epoch is raised. Else one is elected."""
     driver = quiet({"t": [replace(REASSIGNING, leader=leader)]})
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     catch_up(driver, isr)
     first = driver.writes()[0]
     assert driver.cluster.brokers.ids_of(first.leader) == [4]
@@ -104,7 +105,7 @@ def test_leader_receives_target_after_isr_shrinks_to_it(leader: int, strict: boo
     """Found by the simulator, seed 5124: a leader ignores ISR members that are not among its replicas. It then
     acknowledged writes without them, and the next controller elected one of them."""
     driver = quiet({"t": [replace(REASSIGNING, leader=leader)]}, kframe_reassignment_strict=strict)
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     catch_up(driver, (1, 2, 3, 4, 5, 6))
     recipients = [
         request["partitions"]["t-0"] for batch in driver.batches for request in batch if request["api"] == LEADERSHIP
@@ -129,7 +130,7 @@ def test_reassignment_to_same_replicas_runs_phase_b(target: tuple[int, ...], wri
     assert len(driver.performed(WriteAssignments)) == writes
     assert {(b, e["is_new"]) for b, e in driver.entries(LEADERSHIP, "t-0").items()} == {(n, False) for n in (1, 2, 3)}
     assert stops(driver) == []
-    assert not driver.cluster.partitions.reassigning.any()
+    assert not len(driver.cluster.partitions.reassigning_rows())
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -185,7 +186,7 @@ def test_last_target_of_repeated_partition_is_used(source: str) -> None:
 def test_startup_of_other_broker_does_not_resume_reassignment() -> None:
     """controller 6.2: only reassignments whose target contains a new broker."""
     driver = quiet({"t": [REASSIGNING]}, (1, 2))
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     driver.start_brokers(3)
     assert state_of(driver.stored("t-0"))[2] == 5
 
@@ -193,7 +194,7 @@ def test_startup_of_other_broker_does_not_resume_reassignment() -> None:
 def test_list_reassignments() -> None:
     """controller 7.7: given partitions or all. Partitions without a reassignment and unknown partitions are omitted."""
     driver = quiet({"t": [NOT_REASSIGNING, REASSIGNING], "u": [REASSIGNING, healthy(1)]})
-    driver.cluster.partitions.reassigning[[1, 2]] = 1
+    driver.cluster.partitions.set_reassigning(np.array([1, 2]), True)
 
     def listed(*names: tuple[str, int]) -> list[str]:
         token = len(driver.replies) + 1

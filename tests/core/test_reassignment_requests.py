@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
@@ -84,7 +85,7 @@ def test_stored_target_is_not_validated() -> None:
 def test_other_stored_target_is_retained() -> None:
     """controller 7.1: B7, a record with another target is not removed."""
     driver = quiet({"t": [REASSIGNING]})
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     driver.ensemble.request_reassignments(Targets.of([(("t", 0), (4, 6))]))
     catch_up(driver, (1, 4, 5, 6))
     assert driver.known("t-0").replicas == (4, 5, 6)

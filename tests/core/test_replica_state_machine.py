@@ -39,7 +39,7 @@ def change_state(
     """Change the state of replicas written ``t-0@1``, first to ``initial_state``. Return the refused replicas."""
     replicas = driver.replicas(*names)
     if initial_state is not None:
-        driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = initial_state
+        driver.cluster.partitions.set_replica_states(replicas.slots(driver.cluster.partitions), initial_state)
     return driver.run(replica_state_machine.transition(driver.context, replicas, target))
 
 
@@ -48,8 +48,9 @@ def take_offline(driver: Driver, *names: str) -> PartitionReplicas:
 
 
 def replica_state(driver: Driver, name: str) -> ReplicaState:
-    (slot,) = driver.replicas(name).slots(driver.cluster.partitions)
-    return ReplicaState(int(driver.cluster.partitions.replica_state[slot]))
+    p = driver.cluster.partitions
+    (state,) = p.replica_states(driver.replicas(name).slots(p)).tolist()
+    return ReplicaState(state)
 
 
 # -- 3.1 the bulk call
@@ -58,7 +59,8 @@ def replica_state(driver: Driver, name: str) -> ReplicaState:
 def test_illegal_transition_does_not_affect_other_replicas(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.1: invalid ones are logged and skipped."""
     driver = active(STATED, STATED)
-    driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots(driver.cluster.partitions)] = NON_EXISTENT
+    p = driver.cluster.partitions
+    p.set_replica_states(driver.replicas("t-0@2").slots(p), NON_EXISTENT)
     refused = take_offline(driver, "t-0@2", "t-1@2")
     assert refused.rows.tolist() == [0]
     assert driver.stored("t-0").isr == (1, 2, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
@@ -72,7 +73,7 @@ def test_reassignment_does_not_halt_newly_marked_topic() -> None:
     """controller 10.1: ineligible only affects topics already queued. On the first event it is a no-op."""
     moving = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
     driver = quiet({"t": [moving]}, ALL)
-    driver.cluster.partitions.reassigning[0] = 1
+    driver.cluster.partitions.set_reassigning(np.array([0]), True)
     mark(driver, "t")
     assert flags(driver) == {QUEUED, BEGUN}
 

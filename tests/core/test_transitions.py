@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+import numpy as np
 import pytest
 
 from kframe.core.state_machines import partition_state_machine, replica_state_machine
@@ -41,7 +42,7 @@ def test_partition_transition(state: P, target: P, caplog: pytest.LogCaptureFixt
     spec = PartitionSpec((1, 2)) if state is P.NEW else healthy(1, 2)
     driver = Driver(cluster_of({"t": [spec]}, (1, 2)))
     rows = driver.adopt().cluster.partitions
-    rows.state[0] = state
+    rows.set_states(np.array([0]), state)
     driver.forget()
     result = driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), target))
     legal = state in PARTITION[target]
@@ -61,18 +62,12 @@ def test_replica_transition(state: R, target: R, caplog: pytest.LogCaptureFixtur
     driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
     driver.adopt()
     replica = driver.replicas("t-0@2")
-    driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)] = state
+    p = driver.cluster.partitions
+    p.set_replica_states(replica.slots(p), state)
     driver.forget()
     refused = driver.run(replica_state_machine.transition(driver.context, replica, target))
     legal = state in REPLICA[target]
-    if legal and target is R.NON_EXISTENT:
-        assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
-            R.NON_EXISTENT
-        ]
-    else:
-        assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
-            target if legal else state
-        ]
+    assert p.replica_states(replica.slots(p)).tolist() == [target if legal else state]
     assert refused.positions.tolist() == ([] if legal else replica.positions.tolist())
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:

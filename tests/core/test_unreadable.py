@@ -46,7 +46,7 @@ def test_reassignment_rejected_by_storage_does_not_start(protocol: str) -> None:
     with unreadable(driver):
         response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (2, 3))]), token=1))
     assert (assigned(driver.known("t-0")), driver.batches) == (((1, 2), (), ()), [])
-    assert not driver.cluster.partitions.reassigning[driver.rows("t-0")].any()
+    assert not driver.cluster.partitions.reassigning(driver.rows("t-0")).any()
     if protocol == "3.9":
         assert response.codes.tolist() == [ErrorCode.UNKNOWN_SERVER_ERROR]
 

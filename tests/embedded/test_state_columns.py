@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,18 +87,19 @@ def test_controller_state_is_not_stored() -> None:
     cluster = cluster_of({"t": [healthy(1, 2, 3)]}, registered=[1, 2])
     cluster.flag_replicas(0, cluster.brokers.index_of([1]), ReplicaFlag.OFFLINE_DIR)
     cluster.flag_replicas(0, cluster.brokers.index_of([1, 3]), ReplicaFlag.ADDING)
-    cluster.partitions.state[:] = PartitionState.ONLINE
-    cluster.partitions.replica_state[:] = ReplicaState.ONLINE
+    p, rows = cluster.partitions, np.array([0])
+    p.set_states(rows, PartitionState.ONLINE)
+    p.set_replica_states(slice(None), ReplicaState.ONLINE)
     cluster.brokers.shutting_down[:] = 1
     stored = StateColumns(cluster).cluster
-    assert stored.partitions.state.tolist() == [PartitionState.NON_EXISTENT]
-    assert stored.partitions.replica_state.tolist() == [ReplicaState.NON_EXISTENT] * 3
-    assert stored.partitions.replica_flags.tolist() == [ReplicaFlag.ADDING, 0, ReplicaFlag.ADDING]
+    assert stored.partitions.states_of(rows).tolist() == [PartitionState.NON_EXISTENT]
+    assert stored.partitions.replica_states(slice(None)).tolist() == [ReplicaState.NON_EXISTENT] * 3
+    assert stored.partitions.replica_flags(slice(None)).tolist() == [ReplicaFlag.ADDING, 0, ReplicaFlag.ADDING]
     assert stored.brokers.registered_ids() == []
     assert stored.brokers.shutting_down.tolist() == [0, 0, 0]
     assert stored.brokers.broker_epoch.tolist() == [NO_BROKER_EPOCH] * 3
     assert stored.brokers.ids.tolist() == [1, 2, 3]
-    assert cluster.partitions.state.tolist() == [PartitionState.ONLINE], "the caller's columns are left alone"
+    assert p.states_of(rows).tolist() == [PartitionState.ONLINE], "the caller's columns are left alone"
 
 
 def test_row_of_a_dropped_topic_is_missing() -> None:

@@ -52,14 +52,12 @@ def assigned(module: ModuleType, cluster: ClusterState, rows: Any, new_lists: Ra
         p.slot_start,
         p.replica_count,
         p.replica,
-        p.replica_state,
-        p.replica_flags,
+        p.replica_status,
         np.empty(max_replicas, np.int32),
-        np.empty(max_replicas, np.uint8),
         np.empty(max_replicas, np.uint8),
         removed_counts,
     )
-    columns: list[np.ndarray[Any, Any]] = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
+    columns: list[np.ndarray[Any, Any]] = [p.replica_count, p.replica, p.replica_status]
     return total, removed_counts.tolist(), [column.tolist() for column in columns], changed
 
 

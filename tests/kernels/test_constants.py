@@ -16,6 +16,7 @@ KERNELS = ROOT / "kframe" / "kernels"
 PREFIXES = {
     "ReplicaFlag": "",
     "ElectionKind": "ELECT_",
+    "PartitionFlag": "PARTITION_",
     "PartitionState": "PARTITION_",
     "ReplicaState": "REPLICA_",
     "RecoveryState": "",

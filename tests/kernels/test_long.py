@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from kframe import kernels
+from kframe.model.ids import STATE_SHIFT, PartitionState
 from kframe.whatif.engines.zookeeper.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
 from verification import reference
@@ -60,13 +61,13 @@ class Long:
         self.leader[others[::2]] = -1
         self.partition_epoch = np.zeros(ROWS, np.int32)
         self.partition_epoch[self._some_positions(ROWS)] = -1
-        self.replica_flags = np.zeros(slots, np.uint8)
+        self.replica_status = np.zeros(slots, np.uint8)
         marked = self._some_positions(slots)
-        self.replica_flags[marked] = self.rng.integers(0, 8, len(marked))
-        self.state = np.ones(ROWS, np.uint8)
+        self.replica_status[marked] = self.rng.integers(0, 8, len(marked))
+        self.status = np.full(ROWS, PartitionState.ONLINE << STATE_SHIFT, np.uint8)
         moving = self._some_positions(ROWS)
-        self.state[moving] = self.rng.integers(0, 4, len(moving))
-        self.state[600] = 0
+        self.status[moving] = self.rng.integers(0, 4 << STATE_SHIFT, len(moving))
+        self.status[600] = PartitionState.NEW << STATE_SHIFT
         self.live = np.ones(self.b, np.uint8)
         self.live[self.rng.permutation(self.b)[:unregistered]] = 0
         self.registered = self.live
@@ -113,21 +114,21 @@ def test_row_lists_by_state_equal_reference(long: Long) -> None:
     for states in (0b101, 0b10, 0b1000, 0):
         compare_kernels("list_in_states", long, {"state_mask": states}, {"rows": rows})
     # With offline log directories no row is skipped.
-    for flags in (long.replica_flags, long.replica_flags & 3):
-        compare_kernels("list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
+    for flags in (long.replica_status, long.replica_status & 3):
+        compare_kernels("list_leaderless", long, {"replica_status": flags}, {"rows": rows})
 
 
 @LONG
 def test_check_transitions_equals_reference(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
-            arguments = {"positions": positions, "states": long.state, "allowed": allowed}
+            arguments = {"positions": positions, "status": long.status, "allowed": allowed}
             compare_kernels("check_transitions", long, arguments, {"valid": np.full(len(positions), 90, np.uint8)})
 
 
 @LONG
 def test_initial_replica_states_equal_reference(long: Long) -> None:
-    compare_kernels("initialize_replica_states", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
+    compare_kernels("initialize_replica_states", long, {}, {"replica_status": long.replica_status})
 
 
 @LONG

@@ -22,7 +22,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS
 from kframe.model.ids import ElectionKind
 from tests.cluster_strategies import clusters, subset
-from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters
+from tests.kernels.compare import call, check_kernel, parameters
 from verification import reference
 from verification.reference import (
     assignments,
@@ -65,7 +65,6 @@ class KernelFixture:
             "deleting": cluster.topics.deleting,
             "old_epoch": cluster.partitions.leader_epoch,
             "ids": cluster.brokers.ids,
-            "old_recovery": cluster.partitions.recovery,
             "old_leader": cluster.partitions.leader,
         }
         return others[name] if name in others else getattr(cluster.partitions, name)
@@ -230,13 +229,11 @@ CASES: Final[Mapping[str, Case]] = {
         },
         {"rows": "ranked_rows", "brokers": "ranked_brokers", "rank": "ids"},
     ),
-    "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "state_mask"}),
+    "check_transitions": Case({"valid": _k}, {"positions": "rows", "allowed": "state_mask"}),
     "list_stop_epochs": Case({"epochs": _k}, {}),
     "list_leaderless": Case({"rows": _n}, {}),
     "list_unassigned_isr_members": Case({"rows": _n}, {}),
     "list_in_states": Case({"rows": _n}, {"state_mask": "state_mask"}),
-    "initialize_partition_states": Case({"state": _n}, {}),
-    "initialize_replica_states": Case({"replica_state": _s}, {}),
     "copy_assignments": Case(
         {"offsets": lambda fixture: _k(fixture) + 1, "values": _replicas, "flags": _replicas},
         {"flag_mask": "skip_flags", "broker_ids": "ids"},
@@ -253,6 +250,8 @@ COMPARED_ELSEWHERE: Final = {
     "assign_replicas",
     "build_replica_index",
     "count_replica_states",
+    "initialize_partition_states",
+    "initialize_replica_states",
     "read_replica_index",
     "set_replica_states",
     "set_replica_states_on",
@@ -334,16 +333,6 @@ def test_reference_kernels_replace_kernels_before_their_import(before: str, outc
 def test_kernels_equal_references_and_write_only_out_arrays(fixture: KernelFixture) -> None:
     for name in CASES:
         check_kernel(name, *arguments_of(name, fixture), BYTES)
-
-
-@given(fixture=kernel_fixtures())
-def test_slots_without_replica_keep_replica_state(fixture: KernelFixture) -> None:
-    p = fixture.cluster.partitions
-    unused = np.ones(p.slot_count, np.bool_)
-    unused[p.slots_of(np.arange(len(p)))] = False
-    name = "initialize_replica_states"
-    _, written = call(kernels, name, *arguments_of(name, fixture), BYTES)
-    assert (written["replica_state"][GUARDS:-GUARDS][unused] == GUARD).all()
 
 
 @given(fixture=kernel_fixtures())

@@ -59,10 +59,9 @@ def stored(
         isr.offsets,
         isr.values,
         p.slot_start,
-        p.reassigning,
         p.leader,
         p.leader_epoch,
-        p.recovery,
+        p.status,
         p.partition_epoch,
         p.controller_epoch,
         p.isr_count,
@@ -83,14 +82,14 @@ def update_counts(module: ModuleType, cluster: ClusterState, rows: Int32, counte
         rows,
         p.topic,
         p.partition_epoch,
-        p.state,
+        p.status,
         p.leader,
         p.slot_start,
         p.replica_count,
         p.isr_count,
         p.replica,
         p.isr,
-        p.replica_flags,
+        p.replica_status,
         topics.deleting,
         topics.deletion_started,
         counted,
@@ -113,7 +112,7 @@ def test_partition_counts_equal_reference_and_recount(cluster: ClusterState, dat
             assert changes == update_counts(reference, cluster, rows, expected_counted, expected_totals)
             assert (counted.tolist(), totals.tolist()) == (expected_counted.tolist(), expected_totals.tolist())
         assert totals.tolist() == [int((counted & bit != 0).sum()) for bit in (1, 2, 4)]
-        for name, values in (("leader", 3), ("state", 4), ("partition_epoch", 2)):
+        for name, values in (("leader", 3), ("status", 32), ("partition_epoch", 2)):
             column_values = data.draw(st.lists(st.integers(0, values - 1), min_size=count, max_size=count))
             getattr(p, name)[:] = np.array(column_values, np.int32) - (name == "partition_epoch")
         cluster.topics.deleting[:] = data.draw(st.integers(0, 1))
@@ -124,7 +123,7 @@ def counted_states(module: ModuleType, cluster: ClusterState, rows: Int32, topic
     """Return the replicas of ``rows`` by state and topic."""
     p, counts = cluster.partitions, np.zeros(STATES * topics, np.int32)
     replicas = module.count_replica_states(
-        rows, p.topic, p.slot_start, p.replica_count, p.replica_state, topics, counts
+        rows, p.topic, p.slot_start, p.replica_count, p.replica_status, topics, counts
     )
     assert replicas == counts.sum() == p.replica_count[rows].sum()
     return counts
@@ -158,12 +157,12 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
             target,
             changed.partitions.topic,
             is_counted,
-            changed.partitions.replica_state,
+            changed.partitions.replica_status,
             counts,
             totals,
             legal,
         )
-        results.append((matches, legal.tolist(), changed.partitions.replica_state.tolist(), counts.tolist()))
+        results.append((matches, legal.tolist(), changed.partitions.replica_status.tolist(), counts.tolist()))
         after = counted_states(reference, changed, rows, topics).reshape(STATES, topics)[:, :topic_limit]
         expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :topic_limit])
         assert counts.reshape(STATES, topic_limit).tolist() == expected.tolist()
@@ -196,11 +195,30 @@ def test_replica_states_on_a_broker_equal_reference(cluster: ClusterState, data:
             p.replica_count,
             p.replica,
             is_counted,
-            changed.partitions.replica_state,
+            changed.partitions.replica_status,
             counts,
             totals,
             legal,
         )
         assert matches == np.count_nonzero(legal == 1)
-        results.append((legal.tolist(), changed.partitions.replica_state.tolist(), counts.tolist(), totals.tolist()))
+        results.append((legal.tolist(), changed.partitions.replica_status.tolist(), counts.tolist(), totals.tolist()))
     assert results[0] == results[1]
+
+
+@given(cluster=clusters())
+def test_initial_states_equal_references(cluster: ClusterState) -> None:
+    """Flags, and states of slots without a replica, stay as they are."""
+    results = []
+    for module in (kernels, reference):
+        p, live = cluster.copy().partitions, cluster.brokers.live
+        shape = p.slot_start, p.replica_count, p.replica
+        online = module.initialize_replica_states(*shape, live, p.replica_status)
+        others = module.initialize_partition_states(
+            p.leader, p.partition_epoch, *shape, p.replica_status, live, p.status
+        )
+        results.append((online, others, p.replica_status.tolist(), p.status.tolist()))
+    assert results[0] == results[1]
+    before, unused = cluster.partitions, np.ones(cluster.partitions.slot_count, np.bool_)
+    assert p.replica_flags(slice(None)).tolist() == before.replica_flags(slice(None)).tolist()
+    unused[before.slots_of(np.arange(len(before)))] = False
+    assert p.replica_status[unused].tolist() == before.replica_status[unused].tolist()

@@ -13,8 +13,8 @@ from kframe.model.arrays import Int32, Ragged
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaState
+from kframe.model.slot_columns import BROKERS_MAX
 from kframe.model.topics import Topics, are_topic_names, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
 from tests.cluster_strategies import clusters
@@ -184,7 +184,7 @@ def test_applied_state_equals_change(cluster: ClusterState, data: st.DataObject)
         p.leader_epoch[rows],
         p.controller_epoch[rows],
         p.partition_epoch[rows],
-        p.recovery[rows],
+        p.recovery_of(rows),
         p.lists("isr", rows),
     )
     wiped = cluster.copy()

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.errors import ShapeError
-from kframe.model import columns
+from kframe.model import slot_columns
 from kframe.model.arrays import Int32, Ragged, offsets_of, positions_within, ragged_positions
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, REPLICAS_MAX, Partitions
+from kframe.model.columns import COLUMNS, Partitions
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
+from kframe.model.slot_columns import REPLICAS_MAX
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
@@ -140,7 +141,7 @@ def test_append_sets_passed_columns_and_initial_values() -> None:
         array = getattr(p, column.name)
         assert array.dtype == column.dtype
         assert len(array) == (2 if column.per == "row" else p.slot_count)
-        if column.name in ("leader_epoch", "controller_epoch", "partition_epoch", "state", "recovery"):
+        if column.name in ("leader_epoch", "controller_epoch", "partition_epoch", "status"):
             assert array.tolist() == [column.fresh] * 2
 
 
@@ -183,7 +184,7 @@ def test_too_many_replicas_raise() -> None:
 
 def test_too_many_slots_raise_and_append_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     p = two_rows()
-    monkeypatch.setattr(columns, "SLOTS_MAX", 6)
+    monkeypatch.setattr(slot_columns, "SLOTS_MAX", 6)
     with pytest.raises(ShapeError, match="7 replica slots; the maximum is 6"):
         p.append(int32_array(1), int32_array(0), Ragged.of([[0, 1]]))
     assert (len(p), p.slot_count) == (2, 5)
@@ -211,13 +212,13 @@ def test_in_topic_order(appended: list[tuple[Int32, Int32]], ordered: bool) -> N
 
 def test_relocated_row_keeps_contents() -> None:
     p = two_rows()
-    p.replica_flags[:] = [1, 2, 4, 7, 0]
-    p.replica_state[:] = [1, 2, 3, 4, 5]
+    p.replica_status[:] = [1, 2, 4, 7, 0]
+    p.set_replica_states(slice(None), np.array([1, 2, 3, 4, 5], np.uint8))
     p.ensure_capacity(int32_array(1, 0), int32_array(4, 3))
     assert (p.slot_start.tolist(), p.slot_capacity.tolist(), p.slot_count) == ([0, 5], [3, 4], 9)
     assert (p.replicas_of(1).tolist(), p.isr_of(1).tolist()) == ([3], [3, 4])
-    assert p.replica_flags[5:7].tolist() == [7, 0]
-    assert p.replica_state[5:7].tolist() == [4, 5]
+    assert p.replica_flags(slice(5, 7)).tolist() == [7, 0]
+    assert p.replica_states(slice(5, 7)).tolist() == [4, 5]
     assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
 
 

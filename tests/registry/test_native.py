@@ -104,7 +104,7 @@ def test_column_choice_equals_batch_choice(compiled: Compiled, name: str, kind: 
         )
         leader = selection.choose(cluster, kind, rows, allowed)
         results.append((leader.tolist(), dict(selection.faults)))
-        for column in ("replica", "isr", "replica_flags", "leader", "isr_count"):
+        for column in ("replica", "isr", "replica_status", "leader", "isr_count"):
             assert np.array_equal(getattr(cluster.partitions, column), getattr(untouched.partitions, column))
         assert cluster.brokers.ids.tolist() == untouched.brokers.ids.tolist()
     assert results[0] == results[1]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from kframe.model.columns import REPLICAS_MAX
 from kframe.model.kraft.ids import ELR_VERSION
+from kframe.model.slot_columns import REPLICAS_MAX
 from kframe.spark.modes import MODES, ZookeeperRows
 from kframe.spark.rules import (
     RULES,

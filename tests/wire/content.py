@@ -144,7 +144,7 @@ def _metadata(cluster: ClusterState, row: int) -> Content:
     down = [
         broker_id
         for slot, broker_id in enumerate(view.replicas, start)
-        if broker_id not in brokers.ids_of(brokers.live.nonzero()[0]) or p.replica_flags[slot] & 4
+        if broker_id not in brokers.ids_of(brokers.live.nonzero()[0]) or p.replica_status[slot] & 4
     ]
     state = _state(view, _leader(cluster, row)) | {"offlineReplicas": down}
     topic = cluster.topics.find(view.topic)

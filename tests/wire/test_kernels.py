@@ -18,7 +18,7 @@ CLUSTER, _ = build(case_of([broker(1), broker(2)], [topic("t", *(partition([1, 2
 P = CLUSTER.partitions
 ROWS = np.array([1, 3], np.int32)
 SHAPE = P.slot_start, P.replica_count, P.isr_count
-SLOTS = P.replica, P.isr, P.replica_flags
+SLOTS = P.replica, P.isr, P.replica_status
 EPOCHS = P.partition, P.leader, P.leader_epoch, P.controller_epoch, P.partition_epoch
 
 kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["compiled", "reference"])
@@ -27,7 +27,7 @@ kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["
 def write_leader_and_isr(module: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
     entry_size, pool_offset = np.array(sizes, np.int32), np.full(4, -7, np.int64)
     result = module.write_leader_and_isr(
-        ROWS, 0, *EPOCHS, P.recovery, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, 3, pool_offset, pool
+        ROWS, 0, *EPOCHS, P.status, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, 3, pool_offset, pool
     )
     return result, pool_offset.tolist()
 
@@ -35,7 +35,7 @@ def write_leader_and_isr(module: Any, sizes: list[int], pool: np.ndarray[Any, An
 @kernels_of_both
 def test_only_requested_rows_are_sized_and_written(module: Any) -> None:
     entry_size = np.full(4, -7, np.int32)
-    assert module.size_leader_and_isr(ROWS, 0, *SHAPE, P.replica_flags, entry_size) == 2 * 44
+    assert module.size_leader_and_isr(ROWS, 0, *SHAPE, P.replica_status, entry_size) == 2 * 44
     assert entry_size.tolist() == [-7, 44, -7, 44]
     pool = np.full(3 + 2 * 44 + 1, 99, np.uint8)
     assert write_leader_and_isr(module, [0, 44, 0, 44], pool) == (2, [-7, 3, -7, 47])

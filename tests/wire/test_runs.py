@@ -10,6 +10,7 @@ import pytest
 
 from kframe import kernels
 from kframe.model.arrays import Int32
+from kframe.model.ids import STATE_SHIFT
 from verification.reference import requests as reference
 
 pytestmark = pytest.mark.kernel
@@ -31,7 +32,7 @@ class Columns:
                 lengths[self.variant & (rng.random(count) < 0.3)] = 130
         self._lay_out(rng, variant)
         self.leader = np.where(self.variant, rng.integers(-1, BROKERS, count), 1).astype(np.int16)
-        self.recovery = rng.integers(0, 2, count).astype(np.uint8)
+        self.status = rng.integers(0, 32, count).astype(np.uint8)
         self.partition, self.leader_epoch, self.controller_epoch, self.partition_epoch = rng.integers(
             0, 2**31, (4, count)
         ).astype(np.int32)
@@ -57,7 +58,9 @@ class Columns:
         marked = np.ones(slots, np.bool_)
         for row, begin in enumerate(self.slot_start.tolist()):
             marked[begin : begin + lengths[row]] = "flags" in variant and self.variant[row]
-        self.replica_flags = np.where(marked, rng.integers(0, 8, slots), 0).astype(np.uint8)
+        self.replica_status = (
+            np.where(marked, rng.integers(0, 8, slots), 0) | rng.integers(0, 8, slots) << STATE_SHIFT
+        ).astype(np.uint8)
 
     def of(self, *names: str) -> list[Any]:
         return [getattr(self, name) for name in names]
@@ -67,7 +70,7 @@ class Columns:
 VARIANTS = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
 EPOCHS = "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch"
 SHAPE = "slot_start", "replica_count", "isr_count"
-SLOTS = "replica", "isr", "replica_flags"
+SLOTS = "replica", "isr", "replica_status"
 
 
 SEEDS = range(16)
@@ -105,9 +108,9 @@ def test_leader_and_isr_entries_equal_reference(variant: str, version: int) -> N
 
 def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
     size, pool_offset = np.full(len(p.topic), -7, np.int32), np.full(len(p.topic), -7, np.int64)
-    total = call_both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
+    total = call_both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_status"), size)[0]
     pool = np.full(total, 99, np.uint8)
-    columns = p.of(*EPOCHS, "recovery", *SHAPE, *SLOTS, "broker_ids")
+    columns = p.of(*EPOCHS, "status", *SHAPE, *SLOTS, "broker_ids")
     assert call_both("write_leader_and_isr", rows, version, *columns, size, 0, pool_offset, pool)[0] == len(rows)
 
 
@@ -122,7 +125,7 @@ def test_update_metadata_entries_equal_reference(variant: str, version: int) -> 
 def update_metadata(p: Columns, rows: Int32, version: int, offline: list[int]) -> None:
     size, live = np.full(len(p.topic), -7, np.int32), np.ones(BROKERS, np.uint8)
     live[offline] = 0
-    total = call_both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
+    total = call_both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_status"), live, size)[0]
     row_size = size[rows]
     entry_offset = np.cumsum(row_size, dtype=np.int64) - row_size
     columns = [*p.of("topic", *EPOCHS, *SHAPE, *SLOTS, "broker_ids"), live, p.topic_deleting]

@@ -17,18 +17,18 @@ def values_at(column: Int16, slots: list[int]) -> list[int]:
     return [int(column[slot]) for slot in slots]
 
 
-def is_slot_online(slot: int, replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
+def is_slot_online(slot: int, replica: Int16, replica_status: UInt8, live: UInt8) -> bool:
     """Whether an assigned replica is online. Its broker must be live, its log directory not offline."""
-    return bool(live[replica[slot]]) and not replica_flags[slot] & ReplicaFlag.OFFLINE_DIR
+    return bool(live[replica[slot]]) and not replica_status[slot] & ReplicaFlag.OFFLINE_DIR
 
 
-def is_broker_online(broker: int, assigned: list[int], replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
+def is_broker_online(broker: int, assigned: list[int], replica: Int16, replica_status: UInt8, live: UInt8) -> bool:
     """Whether a leader or ISR member is online. For an unassigned member only its broker counts."""
     if broker < 0:
         return False
     for slot in assigned:
         if replica[slot] == broker:
-            return is_slot_online(slot, replica, replica_flags, live)
+            return is_slot_online(slot, replica, replica_status, live)
     return bool(live[broker])
 
 

@@ -7,7 +7,16 @@ from typing import Final
 import numpy as np
 
 from kframe.model.arrays import Int16, Int32, UInt8
-from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, RecoveryState
+from kframe.model.ids import (
+    FLAGS_MASK,
+    NO_LEADER,
+    NO_STATE,
+    STATE_SHIFT,
+    ElectionKind,
+    PartitionFlag,
+    PartitionState,
+    RecoveryState,
+)
 from verification.reference.columns import append_list, is_broker_online, is_slot_online, slots_of, values_at
 
 __all__ = [
@@ -32,13 +41,13 @@ def plan_elections(
     rows: Int32,
     leader: Int32,
     old_epoch: Int32,
-    old_recovery: UInt8,
+    status: UInt8,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     shutting_down: UInt8,
     leader_epoch: Int32,
@@ -52,17 +61,19 @@ def plan_elections(
     for i, row in enumerate(rows.tolist()):
         assigned = slots_of(row, slot_start, replica_count)
         members = values_at(isr, slots_of(row, slot_start, isr_count))
-        leader_epoch[i], recovery[i] = old_epoch[row] + np.int32(1), old_recovery[row]
+        leader_epoch[i], recovery[i] = old_epoch[row] + np.int32(1), status[row] & PartitionFlag.RECOVERING
         if kind == ElectionKind.INITIAL:
             leader_epoch[i], recovery[i] = 0, RecoveryState.RECOVERED
-            members = [int(replica[slot]) for slot in assigned if is_slot_online(slot, replica, replica_flags, live)]
+            members = [int(replica[slot]) for slot in assigned if is_slot_online(slot, replica, replica_status, live)]
         elif kind == ElectionKind.OFFLINE and leader[i] not in members:
             unclean += 1
             members = [int(leader[i])]
             if recovery_supported:
                 recovery[i] = RecoveryState.RECOVERING
         elif kind == ElectionKind.OFFLINE:
-            members = [broker for broker in members if is_broker_online(broker, assigned, replica, replica_flags, live)]
+            members = [
+                broker for broker in members if is_broker_online(broker, assigned, replica, replica_status, live)
+            ]
         elif kind == ElectionKind.CONTROLLED_SHUTDOWN:
             members = [broker for broker in members if not shutting_down[broker]]
         append_list(i, members, isr_offsets, isr_values)
@@ -74,7 +85,7 @@ def plan_removals(
     rows: Int32,
     old_leader: Int16,
     old_epoch: Int32,
-    old_recovery: UInt8,
+    status: UInt8,
     partition_epoch: Int32,
     slot_start: Int32,
     isr_count: Int16,
@@ -95,7 +106,7 @@ def plan_removals(
         if broker in members:
             changed[count] = row
             leader[count] = NO_LEADER if old_leader[row] == broker else old_leader[row]
-            leader_epoch[count], recovery[count] = old_epoch[row] + 1, old_recovery[row]
+            leader_epoch[count], recovery[count] = old_epoch[row] + 1, status[row] & PartitionFlag.RECOVERING
             expected[count] = partition_epoch[row]
             remaining = members if len(members) == 1 else [member for member in members if member != broker]
             append_list(count, remaining, isr_offsets, isr_values)
@@ -103,26 +114,26 @@ def plan_removals(
     return count
 
 
-def check_transitions(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int:
+def check_transitions(positions: Int32, status: UInt8, allowed: int, valid: UInt8) -> int:
     """A transition is valid if the state at its position is allowed."""
     count = 0
     for i, position in enumerate(positions.tolist()):
-        valid[i] = bool(allowed & 1 << int(states[position]))
+        valid[i] = bool(allowed & 1 << (int(status[position]) >> STATE_SHIFT))
         count += int(valid[i])
     return count
 
 
-def mark_online_replicas(slots: Int32, replica: Int16, replica_flags: UInt8, live: UInt8, online: UInt8) -> int:
+def mark_online_replicas(slots: Int32, replica: Int16, replica_status: UInt8, live: UInt8, online: UInt8) -> int:
     """1 where the replica is online."""
-    online[:] = [is_slot_online(slot, replica, replica_flags, live) for slot in slots.tolist()]
+    online[:] = [is_slot_online(slot, replica, replica_status, live) for slot in slots.tolist()]
     return int(online.sum())
 
 
-def list_in_states(topic: Int32, state: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int:
+def list_in_states(topic: Int32, status: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int:
     """Rows in a requested state, except for unused rows and topics queued for deletion."""
     count = 0
     for row in range(len(topic)):
-        if topic[row] >= 0 and not deleting[topic[row]] and state_mask & 1 << int(state[row]):
+        if topic[row] >= 0 and not deleting[topic[row]] and state_mask & 1 << (int(status[row]) >> STATE_SHIFT):
             rows[count] = row
             count += 1
     return count
@@ -134,21 +145,22 @@ def initialize_partition_states(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
-    state: UInt8,
+    status: UInt8,
 ) -> int:
     """New without leadership, Online with an online leader, else Offline."""
     count = 0
     for row in range(len(leader)):
         assigned = slots_of(row, slot_start, replica_count)
         if partition_epoch[row] == NO_STATE:
-            state[row] = PartitionState.NEW
-        elif is_broker_online(int(leader[row]), assigned, replica, replica_flags, live):
-            state[row] = PartitionState.ONLINE
+            state = PartitionState.NEW
+        elif is_broker_online(int(leader[row]), assigned, replica, replica_status, live):
+            state = PartitionState.ONLINE
         else:
-            state[row] = PartitionState.OFFLINE
-        count += state[row] != PartitionState.ONLINE
+            state = PartitionState.OFFLINE
+        status[row] = status[row] & FLAGS_MASK | state << STATE_SHIFT
+        count += state != PartitionState.ONLINE
     return int(count)
 
 
@@ -157,7 +169,7 @@ def list_recipients(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     allowed: UInt8,
     skip_flags: int,
     new_flags: int,
@@ -169,9 +181,9 @@ def list_recipients(
     count = 0
     for row in rows.tolist():
         for slot in slots_of(row, slot_start, replica_count):
-            if allowed[replica[slot]] and not replica_flags[slot] & skip_flags:
+            if allowed[replica[slot]] and not replica_status[slot] & skip_flags:
                 brokers[count], announced[count] = replica[slot], row
-                is_new[count] = bool(replica_flags[slot] & new_flags)
+                is_new[count] = bool(replica_status[slot] & new_flags)
                 count += 1
     return count
 

@@ -21,7 +21,7 @@ def choose_leaders(
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     unclean_allowed: UInt8,
     leader: Int32,
@@ -33,8 +33,8 @@ def choose_leaders(
         if kind == ElectionKind.PREFERRED:
             slots = slots[:1]
         elif kind == ElectionKind.REASSIGN:
-            slots = [slot for slot in slots if not replica_flags[slot] & ReplicaFlag.REMOVING]
-        online = [int(replica[slot]) for slot in slots if is_slot_online(slot, replica, replica_flags, live)]
+            slots = [slot for slot in slots if not replica_status[slot] & ReplicaFlag.REMOVING]
+        online = [int(replica[slot]) for slot in slots if is_slot_online(slot, replica, replica_status, live)]
         in_sync = values_at(isr, slots_of(row, slot_start, isr_count))
         eligible = online if kind == ElectionKind.INITIAL else [broker for broker in online if broker in in_sync]
         if not eligible and kind == ElectionKind.OFFLINE and unclean_allowed[i]:
@@ -51,7 +51,7 @@ def mark_offline_isrs(
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     offline_isr: UInt8,
 ) -> int:
@@ -60,7 +60,7 @@ def mark_offline_isrs(
     for i, row in enumerate(rows.tolist()):
         assigned = slots_of(row, slot_start, replica_count)
         in_sync = values_at(isr, slots_of(row, slot_start, isr_count))
-        online = [broker for broker in in_sync if is_broker_online(broker, assigned, replica, replica_flags, live)]
+        online = [broker for broker in in_sync if is_broker_online(broker, assigned, replica, replica_status, live)]
         offline_isr[i] = not online
         count += not online
     return count
@@ -73,7 +73,7 @@ def list_leaderless(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     deleting: UInt8,
     rows: Int32,
@@ -84,7 +84,7 @@ def list_leaderless(
         if topic[row] < 0 or deleting[topic[row]] or partition_epoch[row] == NO_STATE:
             continue
         assigned = slots_of(row, slot_start, replica_count)
-        if not is_broker_online(int(leader[row]), assigned, replica, replica_flags, live):
+        if not is_broker_online(int(leader[row]), assigned, replica, replica_status, live):
             rows[count] = row
             count += 1
     return count

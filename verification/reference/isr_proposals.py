@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.model.arrays import Int16, Int32, UInt8
-from kframe.model.ids import NO_STATE, ProposalCheck, RecoveryState
+from kframe.model.ids import NO_STATE, PartitionFlag, ProposalCheck, RecoveryState
 
 __all__ = ["check_isr_proposals"]
 
@@ -25,7 +25,7 @@ def check_isr_proposals(
     leader: Int16,
     leader_epoch: Int32,
     partition_epoch: Int32,
-    recovery: UInt8,
+    status: UInt8,
     check: UInt8,
 ) -> int:
     """All checks of a row, of which the first counts."""
@@ -38,8 +38,10 @@ def check_isr_proposals(
         stored = isr[slot_start[row] : slot_start[row] + isr_count[row]].tolist()
         epoch, new_epoch = partition_epoch[row], new_partition_epoch[i]
         recovering = new_recovery[i] == RecoveryState.RECOVERING
-        is_repeated = proposed == stored and leader[row] == sender and new_recovery[i] == recovery[row]
-        wrong = recovering and (len(proposed) > 1 or recovery[row] == RecoveryState.RECOVERED)
+        is_repeated = (
+            proposed == stored and leader[row] == sender and new_recovery[i] == status[row] & PartitionFlag.RECOVERING
+        )
+        wrong = recovering and (len(proposed) > 1 or not status[row] & PartitionFlag.RECOVERING)
         ineligible = any(broker < 0 or not eligible[broker] for broker in proposed)
         checks = {
             ProposalCheck.NEWER_EPOCH: new_epoch > epoch or new_leader_epoch[i] > leader_epoch[row],

@@ -16,14 +16,14 @@ def mark_invalid_targets(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     invalid: UInt8,
 ) -> int:
     """An unknown broker is -1, which no origin has."""
     for i, row in enumerate(rows.tolist()):
         target = targets[target_offsets[i] : target_offsets[i + 1]].tolist()
-        origin = _origin(row, slot_start, replica_count, replica, replica_flags) if row >= 0 else []
+        origin = _origin(row, slot_start, replica_count, replica, replica_status) if row >= 0 else []
         added = [broker for broker in target if broker not in origin]
         dead = any(broker < 0 or not live[broker] for broker in added)
         invalid[i] = dead or not target or len(set(target)) < len(target)
@@ -37,7 +37,7 @@ def plan_reassignments(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     offsets: Int32,
     values: Int32,
     flags: UInt8,
@@ -46,7 +46,7 @@ def plan_reassignments(
     filled = offsets[0] = 0
     for i, row in enumerate(rows.tolist()):
         target = dict.fromkeys(targets[target_offsets[i] : target_offsets[i + 1]].tolist())
-        origin = _origin(row, slot_start, replica_count, replica, replica_flags)
+        origin = _origin(row, slot_start, replica_count, replica, replica_status)
         planned = [(broker, 0 if broker in origin else ReplicaFlag.ADDING) for broker in target]
         planned += [(broker, ReplicaFlag.REMOVING) for broker in origin if broker not in target]
         for broker, flag in planned:
@@ -56,10 +56,10 @@ def plan_reassignments(
     return filled
 
 
-def _origin(row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8) -> list[int]:
+def _origin(row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_status: UInt8) -> list[int]:
     """The replicas of a row that are not being added."""
     slots = slots_of(row, slot_start, replica_count)
-    return [int(replica[slot]) for slot in slots if not replica_flags[slot] & ReplicaFlag.ADDING]
+    return [int(replica[slot]) for slot in slots if not replica_status[slot] & ReplicaFlag.ADDING]
 
 
 def mark_reassignment_progress(
@@ -69,15 +69,15 @@ def mark_reassignment_progress(
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     running: UInt8,
     reached: UInt8,
 ) -> int:
     """A replica in the ISR is in sync, live or not."""
     for i, row in enumerate(rows.tolist()):
         slots = slots_of(row, slot_start, replica_count)
-        running[i] = any(replica_flags[slot] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING) for slot in slots)
-        target = [int(replica[slot]) for slot in slots if not replica_flags[slot] & ReplicaFlag.REMOVING]
+        running[i] = any(replica_status[slot] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING) for slot in slots)
+        target = [int(replica[slot]) for slot in slots if not replica_status[slot] & ReplicaFlag.REMOVING]
         reached[i] = set(target) <= set(values_at(isr, slots_of(row, slot_start, isr_count)))
     return int(running.sum())
 
@@ -87,7 +87,7 @@ def list_flagged(
     flags: int,
     slot_start: Int32,
     replica_count: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     replica_row: Int32,
     positions: Int32,
 ) -> int:
@@ -95,7 +95,7 @@ def list_flagged(
     count = 0
     for row in rows.tolist():
         for position, slot in enumerate(slots_of(row, slot_start, replica_count)):
-            if replica_flags[slot] & flags:
+            if replica_status[slot] & flags:
                 replica_row[count], positions[count] = row, position
                 count += 1
     return count

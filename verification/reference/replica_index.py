@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from kframe.model.arrays import Int16, Int32, Int64, UInt8
-from kframe.model.ids import NO_STATE, ReplicaFlag, ReplicaState
+from kframe.model.ids import NO_STATE, STATE_SHIFT, ReplicaFlag, ReplicaState
 from verification.reference.columns import slots_of, values_at
 
 __all__ = [
@@ -83,29 +83,25 @@ def assign_replicas(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_state: UInt8,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     old_replica: Int32,
-    old_state: UInt8,
-    old_flags: UInt8,
+    old_status: UInt8,
     removed_counts: Int32,
 ) -> int:
     """The new list first, then the removed replicas. Replicas keep their states."""
     for i, row in enumerate(rows.tolist()):
         start, old = int(slot_start[row]), int(replica_count[row])
         slots = slice(start, start + old)
-        states = dict(zip(replica[slots].tolist(), replica_state[slots].tolist(), strict=True))
-        dirs = dict(zip(states, (replica_flags[slots] & ReplicaFlag.OFFLINE_DIR).tolist(), strict=True))
+        stays = np.uint8(0xFF ^ (ReplicaFlag.ADDING | ReplicaFlag.REMOVING))
+        states = dict(zip(replica[slots].tolist(), (replica_status[slots] & stays).tolist(), strict=True))
         replicas = values[offsets[i] : offsets[i + 1]].tolist()
         prefix = _common_prefix(list(states), replicas)
-        old_replica[prefix:old], old_state[prefix:old] = list(states)[prefix:], list(states.values())[prefix:]
-        old_flags[prefix:old] = list(dirs.values())[prefix:]
+        old_replica[prefix:old], old_status[prefix:old] = list(states)[prefix:], list(states.values())[prefix:]
         removed = [broker for broker in states if broker not in replicas]
         for position, broker in enumerate(replicas + removed):
             replica[start + position] = broker
-            replica_state[start + position] = states.get(broker, ReplicaState.NON_EXISTENT)
             flag = int(flags[offsets[i] + position]) if position < len(replicas) else 0
-            replica_flags[start + position] = flag | dirs.get(broker, 0)
+            replica_status[start + position] = flag | states.get(broker, ReplicaState.NON_EXISTENT << STATE_SHIFT)
         replica_count[row], removed_counts[i] = len(replicas), len(removed)
     return int(removed_counts.sum())
 
@@ -179,7 +175,7 @@ def copy_assignments(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     broker_ids: Int32,
     flag_mask: int,
     offsets: Int32,
@@ -191,7 +187,7 @@ def copy_assignments(
     for i, row in enumerate(rows.tolist()):
         for slot in slots_of(row, slot_start, replica_count):
             values[copied] = broker_ids[replica[slot]]
-            flags[copied] = int(replica_flags[slot]) & flag_mask
+            flags[copied] = int(replica_status[slot]) & flag_mask
             copied += 1
         offsets[i + 1] = copied
     return copied
@@ -206,14 +202,14 @@ def mark_reassigned(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     differs: UInt8,
 ) -> int:
     """A row differs by its brokers, their order, or a compared flag."""
     for i, row in enumerate(rows.tolist()):
         replicas = [(int(values[j]), int(flags[j]) & compared_flags) for j in range(offsets[i], offsets[i + 1])]
         slots = slots_of(row, slot_start, replica_count)
-        differs[i] = replicas != [(int(replica[slot]), int(replica_flags[slot]) & compared_flags) for slot in slots]
+        differs[i] = replicas != [(int(replica[slot]), int(replica_status[slot]) & compared_flags) for slot in slots]
     return int(differs.sum())
 
 

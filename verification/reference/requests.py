@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from kframe.model.arrays import Int16, Int32, Int64, UInt8
-from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, ReplicaFlag
+from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, PartitionFlag, ReplicaFlag
 from verification.reference.columns import is_slot_online, slots_of
 from verification.reference.primitives import end_bytes, ints_bytes, length_bytes, name_bytes
 
@@ -190,17 +190,17 @@ def write_live_leaders(
     return len(tail_length)
 
 
-def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, flag: int) -> list[int]:
+def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_status: UInt8, flag: int) -> list[int]:
     """Slots of the row's replicas with ``flag``."""
-    return [slot for slot in slots_of(row, slot_start, replica_count) if replica_flags[slot] & flag]
+    return [slot for slot in slots_of(row, slot_start, replica_count) if replica_status[slot] & flag]
 
 
 def _offline(
-    row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8
+    row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_status: UInt8, live: UInt8
 ) -> list[int]:
     """Slots of the row's replicas that are not online."""
     slots = slots_of(row, slot_start, replica_count)
-    return [slot for slot in slots if not is_slot_online(slot, replica, replica_flags, live)]
+    return [slot for slot in slots if not is_slot_online(slot, replica, replica_status, live)]
 
 
 def _fill(entry: Callable[[int], bytes], row_size: Int32, entry_offset: Int64, out: UInt8) -> int:
@@ -219,7 +219,7 @@ def size_leader_and_isr(
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     entry_size: Int32,
 ) -> int:
     """Compute the sizes of the LeaderAndIsr entries of ``rows``. Return the total."""
@@ -228,7 +228,7 @@ def size_leader_and_isr(
         counts = [int(isr_count[row]), int(replica_count[row])]
         if version >= 3:
             for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING):
-                counts.append(len(_flagged(row, slot_start, replica_count, replica_flags, flag)))
+                counts.append(len(_flagged(row, slot_start, replica_count, replica_status, flag)))
         arrays = sum(len(ints_bytes([0] * count, compact)) for count in counts)
         entry_size[row] = 20 + arrays + (version >= 1) + (version >= 6) + compact
     return sum(int(entry_size[row]) for row in rows)
@@ -242,13 +242,13 @@ def write_leader_and_isr(
     leader_epoch: Int32,
     controller_epoch: Int32,
     partition_epoch: Int32,
-    recovery: UInt8,
+    status: UInt8,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     broker_ids: Int32,
     entry_size: Int32,
     first: int,
@@ -265,10 +265,10 @@ def write_leader_and_isr(
         data += struct.pack(">i", partition_epoch[row])
         data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING) if version >= 3 else ():
-            slots = _flagged(row, slot_start, replica_count, replica_flags, flag)
+            slots = _flagged(row, slot_start, replica_count, replica_status, flag)
             data += ints_bytes([broker_ids[replica[slot]] for slot in slots], compact)
         data += b"\x00" if version >= 1 else b""
-        data += bytes([recovery[row]]) if version >= 6 else b""
+        data += bytes([status[row] & PartitionFlag.RECOVERING]) if version >= 6 else b""
         return data + end_bytes(compact)
 
     offset = first
@@ -309,7 +309,7 @@ def size_update_metadata(
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     live: UInt8,
     entry_size: Int32,
 ) -> int:
@@ -318,7 +318,7 @@ def size_update_metadata(
     for row in rows.tolist():
         counts = [int(isr_count[row]), int(replica_count[row])]
         if version >= 4:
-            counts.append(len(_offline(row, slot_start, replica_count, replica, replica_flags, live)))
+            counts.append(len(_offline(row, slot_start, replica_count, replica, replica_status, live)))
         entry_size[row] = 20 + sum(len(ints_bytes([0] * count, compact)) for count in counts) + compact
     return sum(int(entry_size[row]) for row in rows)
 
@@ -337,7 +337,7 @@ def write_update_metadata(
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     broker_ids: Int32,
     live: UInt8,
     topic_deleting: UInt8,
@@ -359,7 +359,7 @@ def write_update_metadata(
         data += struct.pack(">i", leader_fields[2])
         data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         if version >= 4:
-            slots = _offline(row, slot_start, replica_count, replica, replica_flags, live)
+            slots = _offline(row, slot_start, replica_count, replica, replica_status, live)
             data += ints_bytes([broker_ids[replica[slot]] for slot in slots], compact)
         return data + end_bytes(compact)
 

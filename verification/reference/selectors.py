@@ -18,12 +18,12 @@ def candidates_of(kind: int, row: int, p: Partitions, live: UInt8, allowed: bool
     slots = [
         slot
         for slot in range(start, start + int(p.replica_count[row]))
-        if not (kind == ElectionKind.REASSIGN and p.replica_flags[slot] & ReplicaFlag.REMOVING)
+        if not (kind == ElectionKind.REASSIGN and p.replica_status[slot] & ReplicaFlag.REMOVING)
     ]
     candidates = []
     for slot in slots:
         broker = int(p.replica[slot])
-        eligible = bool(live[broker]) and not p.replica_flags[slot] & ReplicaFlag.OFFLINE_DIR
+        eligible = bool(live[broker]) and not p.replica_status[slot] & ReplicaFlag.OFFLINE_DIR
         candidates.append((broker, eligible, eligible if kind == ElectionKind.INITIAL else broker in isr))
     unclean = (
         bool(allowed)

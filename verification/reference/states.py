@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
-from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import (
+    EPOCH_DURING_DELETE,
+    FLAGS_MASK,
+    NO_EPOCH,
+    NO_STATE,
+    STATE_SHIFT,
+    PartitionFlag,
+    PartitionState,
+    ReplicaFlag,
+    ReplicaState,
+)
 from verification.reference.columns import is_slot_online, slots_of, values_at
 
 __all__ = [
@@ -30,10 +40,9 @@ def store_states(
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
-    reassigning: UInt8,
     leader: Int16,
     leader_epoch: Int32,
-    recovery: UInt8,
+    status: UInt8,
     partition_epoch: Int32,
     controller_epoch: Int32,
     isr_count: Int16,
@@ -43,8 +52,10 @@ def store_states(
     """Write the values at each position to its row."""
     for i, row in enumerate(rows.tolist()):
         has_state = partition_epoch[row] != NO_STATE
-        counted[i] = leader[row] != new_leader[i] or not has_state or reassigning[row] != 0
-        leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
+        is_reassigning = bool(status[row] & PartitionFlag.REASSIGNING)
+        counted[i] = leader[row] != new_leader[i] or not has_state or is_reassigning
+        leader[row], leader_epoch[row] = new_leader[i], new_leader_epoch[i]
+        status[row] = int(status[row]) & ~PartitionFlag.RECOVERING | int(new_recovery[i])
         partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
         members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
         isr_count[row] = len(members)
@@ -73,7 +84,7 @@ def set_replica_states(
     target: int,
     topic: Int32,
     is_counted: UInt8,
-    replica_state: UInt8,
+    replica_status: UInt8,
     counts: Int32,
     totals: Int64,
     legal: UInt8,
@@ -81,15 +92,16 @@ def set_replica_states(
     """A counted replica leaves the count of its state and enters that of ``target``."""
     by_state = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts
     for i, (row, slot) in enumerate(zip(rows.tolist(), slots.tolist(), strict=True)):
-        index, legal[i] = int(topic[row]), sources >> int(replica_state[slot]) & 1
+        index, before = int(topic[row]), int(replica_status[slot]) >> STATE_SHIFT
+        legal[i] = sources >> before & 1
         if not legal[i]:
             continue
-        if 0 <= index < len(is_counted) and is_counted[index] and replica_state[slot] != target:
-            by_state[replica_state[slot], index] -= 1
+        if 0 <= index < len(is_counted) and is_counted[index] and before != target:
+            by_state[before, index] -= 1
             by_state[target, index] += 1
-            totals[replica_state[slot]] -= 1
+            totals[before] -= 1
             totals[target] += 1
-        replica_state[slot] = target
+        replica_status[slot] = replica_status[slot] & FLAGS_MASK | target << STATE_SHIFT
     return int(legal.sum())
 
 
@@ -103,7 +115,7 @@ def set_replica_states_on(
     replica_count: Int16,
     replica: Int16,
     is_counted: UInt8,
-    replica_state: UInt8,
+    replica_status: UInt8,
     counts: Int32,
     totals: Int64,
     legal: Int8,
@@ -113,7 +125,7 @@ def set_replica_states_on(
         slots = [slot for slot in slots_of(row, slot_start, replica_count) if replica[slot] == broker]
         mask = np.zeros(len(slots), np.uint8)
         owners, chosen = np.full(len(slots), row, np.int32), np.array(slots, np.int32)
-        set_replica_states(owners, chosen, sources, target, topic, is_counted, replica_state, counts, totals, mask)
+        set_replica_states(owners, chosen, sources, target, topic, is_counted, replica_status, counts, totals, mask)
         legal[i] = (1 if mask[0] else -1) if len(mask) else 0
     return int((legal > 0).sum())
 
@@ -125,13 +137,19 @@ def mark_rows_of_topics(rows: Int32, topic: Int32, chosen_topics: UInt8, mask: U
 
 
 def count_replica_states(
-    rows: Int32, topic: Int32, slot_start: Int32, replica_count: Int16, replica_state: UInt8, topics: int, counts: Int32
+    rows: Int32,
+    topic: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica_status: UInt8,
+    topics: int,
+    counts: Int32,
 ) -> int:
     """Each replica increments the count of its topic and state."""
     replicas = 0
     for row in rows.tolist():
         for slot in slots_of(row, slot_start, replica_count):
-            counts[int(replica_state[slot]) * topics + int(topic[row])] += 1
+            counts[(int(replica_status[slot]) >> STATE_SHIFT) * topics + int(topic[row])] += 1
             replicas += 1
     return replicas
 
@@ -140,14 +158,14 @@ def update_partition_counts(
     rows: Int32,
     topic: Int32,
     partition_epoch: Int32,
-    state: UInt8,
+    status: UInt8,
     leader: Int16,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
     replica: Int16,
     isr: Int16,
-    replica_flags: UInt8,
+    replica_status: UInt8,
     deleting: UInt8,
     deletion_started: UInt8,
     counted: UInt8,
@@ -158,11 +176,11 @@ def update_partition_counts(
     changes = 0
     for row in rows.tolist():
         in_use, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
-        offline = in_use and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        offline = in_use and status[row] >> STATE_SHIFT == PartitionState.OFFLINE and not deletion_started[topic[row]]
         imbalanced = False
         if has_state and replica_count[row] > 0 and not deleting[topic[row]]:
             first = int(slot_start[row])
-            if replica_flags[first] & ReplicaFlag.ADDING:
+            if replica_status[first] & ReplicaFlag.ADDING:
                 imbalanced = int(replica[first]) in values_at(isr, slots_of(row, slot_start, isr_count))
             else:
                 imbalanced = bool(leader[row] != replica[first])
@@ -175,13 +193,14 @@ def update_partition_counts(
 
 
 def initialize_replica_states(
-    slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
+    slot_start: Int32, replica_count: Int16, replica: Int16, live: UInt8, replica_status: UInt8
 ) -> int:
     """Online where the replica is online, else ReplicaDeletionIneligible."""
     count = 0
     for row in range(len(slot_start)):
         for slot in slots_of(row, slot_start, replica_count):
-            online = is_slot_online(slot, replica, replica_flags, live)
-            replica_state[slot] = ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE
+            online = is_slot_online(slot, replica, replica_status, live)
+            state = ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE
+            replica_status[slot] = replica_status[slot] & FLAGS_MASK | state << STATE_SHIFT
             count += online
     return count

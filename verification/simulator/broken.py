@@ -253,7 +253,7 @@ def _sends_unassigned_replicas(simulation: Simulation) -> Any:
 
 def _replica_has_no_state(simulation: Simulation) -> Any:
     p = simulation.controllers[0].loop.controller.cluster.partitions
-    p.replica_state[p.slots_of(np.zeros(1, np.int32))[0]] = ReplicaState.NON_EXISTENT
+    p.set_replica_states(p.slots_of(np.zeros(1, np.int32))[:1], ReplicaState.NON_EXISTENT)
     return ended(simulation)
 
 

@@ -173,7 +173,7 @@ def _validate(
         p.leader,
         p.leader_epoch,
         p.partition_epoch,
-        p.recovery,
+        p.status,
         check,
     )
     undecided: Bool = codes == ErrorCode.NONE
@@ -235,6 +235,6 @@ def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:
         p.leader_epoch[rows],
         p.controller_epoch[rows],
         p.partition_epoch[rows],
-        p.recovery[rows],
+        p.recovery_of(rows),
         p.lists("isr", rows),
     )

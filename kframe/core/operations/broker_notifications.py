@@ -78,8 +78,8 @@ def leader_and_isr_response_received(context: Context, response: LeaderAndIsrRes
         return
     p = cluster.partitions
     replicas = replica_state_machine.replicas_of_broker(context, broker, offline)
-    newly_offline = replicas.where((p.replica_flags[replicas.slots(p)] & _OFFLINE) == 0)
-    p.replica_flags[newly_offline.slots(p)] |= _OFFLINE
+    newly_offline = replicas.where((p.replica_status[replicas.slots(p)] & _OFFLINE) == 0)
+    p.replica_status[newly_offline.slots(p)] |= _OFFLINE
     if len(newly_offline):
         names = names_of(cluster, newly_offline.rows)
         context.log.add(Message.REPLICAS_OFFLINE, partitions=names, broker=response.broker_id)
@@ -100,7 +100,7 @@ def update_metadata_response_received(context: Context, response: UpdateMetadata
 def _forget_recovered(context: Context, broker: int, rows: Int32, in_error: Int32) -> None:
     """Replicas without an error in the response are not on an offline log directory."""
     p = context.cluster.partitions
-    flagged = bool((p.replica_flags & _OFFLINE).any())
+    flagged = bool((p.replica_status & _OFFLINE).any())
     if not (flagged or context.term.offline_log_dirs):
         return  # the usual case, for up to a hundred thousand replicas
     recovered = without_values(rows, in_error).astype(np.int32)
@@ -108,7 +108,7 @@ def _forget_recovered(context: Context, broker: int, rows: Int32, in_error: Int3
     if not flagged:
         return
     replicas: PartitionReplicas = replica_state_machine.replicas_of_broker(context, broker, recovered)
-    p.replica_flags[replicas.slots(p)] &= ~_OFFLINE
+    p.replica_status[replicas.slots(p)] &= ~_OFFLINE
 
 
 def _rows(rows: list[int]) -> Int32:

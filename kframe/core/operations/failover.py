@@ -62,10 +62,11 @@ def adopt(context: Context) -> Operation[None]:
     brokers, p = context.cluster.brokers, context.cluster.partitions
     live = brokers.live
     kernels.initialize_partition_states(
-        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
+        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_status, live, p.status
     )
-    kernels.initialize_replica_states(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
-    p.replica_state[p.replica_state == ReplicaState.DELETION_INELIGIBLE] = ReplicaState.OFFLINE
+    kernels.initialize_replica_states(p.slot_start, p.replica_count, p.replica, live, p.replica_status)
+    ineligible = np.flatnonzero(p.replica_states(slice(None)) == ReplicaState.DELETION_INELIGIBLE)
+    p.set_replica_states(ineligible, ReplicaState.OFFLINE)
     topic_metadata.mark_reassigning(context, np.flatnonzero(p.topic >= 0).astype(np.int32))
     yield from topic_deletion.initialise(context)
     yield OpenChannels(tuple(int(index) for index in np.flatnonzero(brokers.registered)))

@@ -133,7 +133,7 @@ def _rows_without_leader(context: Context) -> Int32:
         p.slot_start,
         p.replica_count,
         p.replica,
-        p.replica_flags,
+        p.replica_status,
         cluster.brokers.live,
         cluster.topics.deleting,
         rows,
@@ -184,6 +184,6 @@ def _reset_log_dirs(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     offline_log_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
     p = context.cluster.partitions
     slots = replicas.slots(p)
-    offline = slots[(p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0]
-    p.replica_flags[offline] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
+    offline = slots[(p.replica_status[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0]
+    p.replica_status[offline] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas

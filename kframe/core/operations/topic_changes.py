@@ -24,7 +24,6 @@ from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.log_entries import Message, TopicAssignments
-from kframe.model.row_views import values_at
 from kframe.model.tables import TopicTable
 from kframe.ports.store_requests import ReadTopicNames, ReadTopics
 
@@ -69,7 +68,7 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     yield from topic_metadata.replace_unknown_brokers(context, rows)
     _report(context, table, deleted, rows)
     yield from topic_metadata.create_partitions(context, rows)
-    state = values_at(cluster.partitions.state, rows).copy()
+    state = cluster.partitions.states_of(rows)
     is_online = state == PartitionState.ONLINE
     online = rows if is_online.all() else rows[is_online]
     yield from partition_reassignment.on_leaders_initialised(context, online)
@@ -104,7 +103,7 @@ def _load_states(context: Context, rows: Int32) -> Operation[None]:
     replica_brokers, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
     online = replica_state_machine.are_online(context, replicas)
     led = partition_reassignment.is_led_by_target(context, rows)
-    p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
+    p.set_states(rows, np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE))
     context.gauges.touch(rows)
     # Brokers that are shutting down receive their states, too, before their replicas stop.
     yield from replica_state_machine.transition(
@@ -113,7 +112,7 @@ def _load_states(context: Context, rows: Int32) -> Operation[None]:
     yield from replica_state_machine.transition(context, replicas.where(~online), ReplicaState.OFFLINE)
     yield from partition_reassignment.announce(context, rows[led])
     yield from partition_state_machine.transition(context, rows[~led], PartitionState.ONLINE, leader_election.OFFLINE)
-    yield from protocols.protocol_of(context).resume(context, rows[p.reassigning[rows] != 0])
+    yield from protocols.protocol_of(context).resume(context, rows[p.reassigning(rows)])
 
 
 def _check_deletion_marks(context: Context, names: frozenset[str]) -> Operation[None]:

@@ -237,7 +237,8 @@ def list_reassignments(context: Context, request: ListReassignmentsRequested) ->
     cluster = context.cluster
     p = cluster.partitions
     if request.partitions is None:
-        rows = np.flatnonzero(p.reassigning & (p.topic >= 0)).astype(np.int32)
+        rows = p.reassigning_rows()
+        rows = rows[p.topic[rows] >= 0]
     else:
         requested = {cluster.row(*partition) for partition in request.partitions} - {None}
         rows = np.array(sorted(row for row in requested if row is not None), np.int32)

@@ -60,7 +60,7 @@ def _keep_leaders(context: Context, rows: Int32) -> Operation[None]:
     stored = ~np.isin(rows, unstored)
     rows = rows[stored]
     set_assignments(context, rows, assignments.take(stored))
-    p.reassigning[rows] = 1
+    p.set_reassigning(rows, True)
 
 
 def remove(context: Context, rows: Int32) -> Operation[None]:
@@ -146,7 +146,7 @@ def _removals(context: Context, rows: Int32, leaving: Ragged) -> StateChange:
         rows[changed],
         np.where(leader_leaves, NO_LEADER, leader).astype(np.int32)[changed],
         (p.leader_epoch[rows] + np.int32(1))[changed],
-        p.recovery[rows][changed],
+        p.recovery_of(rows)[changed],
         isr.keep(stays).select(changed),
         p.partition_epoch[rows][changed],
         context.controller_epoch,

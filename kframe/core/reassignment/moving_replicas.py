@@ -21,7 +21,7 @@ def removed_replicas(context: Context, rows: Int32, counts: Int32) -> PartitionR
 def new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
     """Added replicas that do not exist yet. In a resumed reassignment they do; Kafka logs an illegal transition."""
     p, adding = context.cluster.partitions, flagged_replicas(context, rows, ReplicaFlag.ADDING)
-    return adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
+    return adding.where(p.replica_states(adding.slots(p)) == ReplicaState.NON_EXISTENT)
 
 
 def flagged_replicas(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
@@ -29,5 +29,5 @@ def flagged_replicas(context: Context, rows: Int32, flag: ReplicaFlag) -> Partit
     p = context.cluster.partitions
     capacity = int(values_at(p.replica_count, rows).sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    count = kernels.list_flagged(rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions)
+    count = kernels.list_flagged(rows, int(flag), p.slot_start, p.replica_count, p.replica_status, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])

@@ -19,7 +19,7 @@ _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 def record_removed(context: Context, removed: PartitionReplicas) -> None:
     """Record which of these replicas, about to lose their slots, are on offline log directories."""
     p = context.cluster.partitions
-    offline = removed.where((p.replica_flags[removed.slots(p)] & _OFFLINE) != 0)
+    offline = removed.where((p.replica_status[removed.slots(p)] & _OFFLINE) != 0)
     context.term.offline_log_dirs.update(zip(offline.rows.tolist(), p.replica[offline.slots(p)].tolist(), strict=True))
 
 
@@ -31,7 +31,7 @@ def restore_flags(context: Context, rows: Int32) -> None:
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     for slot, row, broker in zip(slots.tolist(), owner.tolist(), p.replica[slots].tolist(), strict=True):
         if (row, broker) in context.term.offline_log_dirs:
-            p.replica_flags[slot] |= _OFFLINE
+            p.replica_status[slot] |= _OFFLINE
 
 
 def forget(context: Context, brokers: Int32) -> None:

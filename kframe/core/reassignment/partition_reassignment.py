@@ -57,10 +57,10 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     topic_deletion.halt(context, topics, topic_deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), _without(rows, unstored)
-    p.reassigning[rows] = 1
+    p.set_reassigning(rows, True)
     if context.config[STRICT_REASSIGNMENT]:
         yield from _initialise_leaders(context, rows)
-        rows = rows[p.reassigning[rows] != 0]
+        rows = rows[p.reassigning(rows)]
     complete = is_complete(context, rows)
     failed = yield from _begin(context, rows[~complete])
     lost = yield from _complete(context, rows[complete])
@@ -95,17 +95,17 @@ def resume(context: Context, rows: Int32) -> Operation[None]:
 def resume_on(context: Context, brokers: Int32) -> Operation[None]:
     """Continue the reassignments whose target contains one of these brokers (indexes)."""
     p = context.cluster.partitions
-    rows = np.flatnonzero(p.reassigning).astype(np.int32)
+    rows = p.reassigning_rows()
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     in_target = np.isin(p.replica[slots], brokers)
-    in_target &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.REMOVING)) == 0
+    in_target &= (p.replica_status[slots] & np.uint8(ReplicaFlag.REMOVING)) == 0
     yield from resume(context, distinct_values(owner[in_target]).astype(np.int32))
 
 
 def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     """ISRs of ``rows`` have changed. Complete the reassignments whose targets are in sync."""
     p = context.cluster.partitions
-    rows = distinct_values(rows[p.reassigning[rows] != 0]).astype(np.int32)
+    rows = distinct_values(rows[p.reassigning(rows)]).astype(np.int32)
     if len(rows) == 0:
         return
     rows = rows[is_complete(context, rows)]
@@ -119,7 +119,7 @@ def _initialise_leaders(context: Context, rows: Int32) -> Operation[None]:
     Kafka does so only when a broker starts or fails.
     """
     p = context.cluster.partitions
-    new = rows[(p.partition_epoch[rows] == NO_STATE) & (p.state[rows] == PartitionState.NEW)]
+    new = rows[(p.partition_epoch[rows] == NO_STATE) & (p.states_of(rows) == PartitionState.NEW)]
     result = yield from partition_state_machine.transition(context, new, PartitionState.ONLINE)
     yield from on_leaders_initialised(context, result.initialised)
 
@@ -130,7 +130,7 @@ def on_leaders_initialised(context: Context, rows: Int32) -> Operation[None]:
     A reassignment ends at once if the first ISR is its target. Kafka leaves it until the next failover, since no ISR
     changes any more. This precedes resuming reassignments that wait for a broker, which expect added replicas to exist.
     """
-    reassigning = rows[context.cluster.partitions.reassigning[rows] != 0]
+    reassigning = rows[context.cluster.partitions.reassigning(rows)]
     if len(reassigning) and context.config[STRICT_REASSIGNMENT]:
         replica_state_machine.set_new(context, new_replicas(context, reassigning))
         adding = flagged_replicas(context, reassigning, ReplicaFlag.ADDING)
@@ -197,7 +197,7 @@ def _elect_where_leader_removed(context: Context, rows: Int32) -> Operation[None
     Kafka counts such a partition as Online, so no event but a failover would elect a leader.
     """
     p = context.cluster.partitions
-    leaderless = rows[(p.state[rows] == PartitionState.ONLINE) & (p.leader[rows] == NO_LEADER)]
+    leaderless = rows[(p.states_of(rows) == PartitionState.ONLINE) & (p.leader[rows] == NO_LEADER)]
     result = yield from partition_state_machine.transition(context, leaderless, PartitionState.ONLINE)
     yield from partition_state_machine.transition(context, result.failed, PartitionState.OFFLINE)
 
@@ -260,7 +260,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     yield from topic_metadata.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
-    p.reassigning[rows] = 0
+    p.set_reassigning(rows, False)
     yield from context.announce(context.registered(), rows)
     topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
     yield from topic_deletion.resume_topics(context, topics)
@@ -317,7 +317,7 @@ def is_led_by_target(context: Context, rows: Int32, ineligible: int = int(Replic
     replicas = p.lists("replica", rows)
     leads = replicas.values == p.leader[rows][replicas.owners]
     leads &= live[replicas.values] != 0
-    leads &= (p.replica_flags[p.slots_of(rows)] & np.uint8(ineligible)) == 0
+    leads &= (p.replica_status[p.slots_of(rows)] & np.uint8(ineligible)) == 0
     return replicas.any(leads)
 
 
@@ -358,7 +358,7 @@ def raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
             remaining,
             p.leaders_of(remaining),
             p.leader_epoch[remaining] + np.int32(1),
-            p.recovery[remaining],
+            p.recovery_of(remaining),
             _assigned_isrs(context, remaining),
             p.partition_epoch[remaining],
             context.controller_epoch,

@@ -87,10 +87,10 @@ def _start(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     set_assignments(context, rows, assignments)
     for i, row in enumerate(rows.tolist()):
         context.term.legacy_reassignments[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
-    p.reassigning[rows] = 1
+    p.set_reassigning(rows, True)
     yield from notify_raised_epochs(context, rows, before)
     assigned = replica_state_machine.replicas_of(context, rows)
-    new = p.replica_state[assigned.slots(p)] == ReplicaState.NON_EXISTENT
+    new = p.replica_states(assigned.slots(p)) == ReplicaState.NON_EXISTENT
     yield from replica_state_machine.transition(context, assigned.where(new), ReplicaState.NEW)
     yield from complete(context, rows)
 
@@ -115,7 +115,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     yield from forget_stored(context, rows, only_if_reached=False)
     for row in rows.tolist():
         del in_progress[row]
-    p.reassigning[rows] = 0
+    p.set_reassigning(rows, False)
     yield from context.announce(context.registered(), rows)
 
 

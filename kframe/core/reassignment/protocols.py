@@ -86,7 +86,7 @@ def resume_all(context: Context) -> Operation[None]:
     """At failover: the stored reassignments first, then all others that the assignments show."""
     protocol = protocol_of(context)
     resumed = yield from protocol.submit_stored(context)
-    reassigning = np.flatnonzero(context.cluster.partitions.reassigning).astype(np.int32)
+    reassigning = context.cluster.partitions.reassigning_rows()
     yield from protocol.resume(context, without_values(reassigning, resumed).astype(np.int32))
 
 

@@ -32,7 +32,7 @@ def elect_builtin(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclea
         p.isr_count,
         p.replica,
         p.isr,
-        p.replica_flags,
+        p.replica_status,
         cluster.brokers.live,
         unclean_allowed,
         leader,

@@ -23,9 +23,9 @@ from kframe.errors import SelectorFault, ShapeError
 from kframe.kernels import _selectors
 from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import REPLICAS_MAX
 from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
 from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.model.slot_columns import REPLICAS_MAX
 from kframe.model.texts import counted
 
 _log = logging.getLogger("kframe.selection")

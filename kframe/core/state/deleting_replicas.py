@@ -16,7 +16,6 @@ from kframe import kernels
 from kframe.model.arrays import Bool, Int8, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
-from kframe.model.row_views import block_of
 
 #: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
@@ -60,10 +59,7 @@ class DeletingReplicas:
 
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
-        if self._is_counted.any():
-            self.change_states(rows, slots, _ANY_STATE, target)
-        else:
-            self._cluster.partitions.replica_state[block_of(slots)] = target
+        self.change_states(rows, slots, _ANY_STATE, target)
 
     def change_states(self, rows: Int32, slots: Int32, sources: int, target: ReplicaState) -> Bool:
         """``set_states`` for the replicas in one of ``sources`` (a bit for each state). Return a mask (k,) of them."""
@@ -71,7 +67,7 @@ class DeletingReplicas:
         is_counted = counted if counted.any() else counted[:0]
         counts = self._counts.reshape(-1)
         kernels.set_replica_states(
-            rows, slots, sources, target, p.topic, is_counted, p.replica_state, counts, self._totals, legal
+            rows, slots, sources, target, p.topic, is_counted, p.replica_status, counts, self._totals, legal
         )
         return legal.view(np.bool_)
 
@@ -89,7 +85,7 @@ class DeletingReplicas:
             p.replica_count,
             p.replica,
             self._is_counted,
-            p.replica_state,
+            p.replica_status,
             self._counts.reshape(-1),
             self._totals,
             legal,
@@ -124,7 +120,7 @@ class DeletingReplicas:
             p.topic,
             p.slot_start,
             p.replica_count,
-            p.replica_state,
+            p.replica_status,
             len(self._is_counted),
             self._counts.reshape(-1),
         )

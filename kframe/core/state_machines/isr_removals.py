@@ -66,7 +66,7 @@ def plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange:
         rows,
         p.leader,
         p.leader_epoch,
-        p.recovery,
+        p.status,
         p.partition_epoch,
         p.slot_start,
         p.isr_count,

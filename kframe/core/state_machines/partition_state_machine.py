@@ -19,7 +19,6 @@ from kframe.model.arrays import Int32
 from kframe.model.changes import StateChange
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.row_views import block_of, values_at
 
 
 def _no_rows() -> Int32:
@@ -41,7 +40,7 @@ def startup(context: Context) -> Operation[None]:
     p, live = context.cluster.partitions, context.cluster.brokers.live
     context.log.add(Message.INITIALIZING_PARTITIONS)
     kernels.initialize_partition_states(
-        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
+        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_status, live, p.status
     )
     context.log.add(Message.ONLINE_PARTITIONS)
     context.gauges.touch_everything()
@@ -57,7 +56,7 @@ def trigger_online(
     """
     p, deleting = context.cluster.partitions, context.cluster.topics.deleting
     rows, states = np.empty(len(p), np.int32), bits([PartitionState.NEW, PartitionState.OFFLINE])
-    rows = rows[: kernels.list_in_states(p.topic, p.state, states, deleting, rows)].copy()
+    rows = rows[: kernels.list_in_states(p.topic, p.status, states, deleting, rows)].copy()
     if topic is not None:
         rows = rows[p.topic[rows] == topic]
     return (yield from transition(context, rows, PartitionState.ONLINE, leader_election.OFFLINE, following))
@@ -77,9 +76,9 @@ def transition(
     """
     if len(rows) == 0:
         return PartitionTransitions()
-    state = context.cluster.partitions.state
+    p = context.cluster.partitions
     legal = np.empty(len(rows), np.uint8)
-    if kernels.check_transitions(rows, state, source_states(PARTITION_TRANSITIONS, target), legal) == len(rows):
+    if kernels.check_transitions(rows, p.status, source_states(PARTITION_TRANSITIONS, target), legal) == len(rows):
         invalid = _no_rows()
     else:
         rows, invalid = rows[legal != 0], rows[legal == 0]
@@ -88,7 +87,7 @@ def transition(
         return (yield from _bring_online(context, rows, strategy, invalid, following))
     if target is PartitionState.NEW:
         context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
-    state[block_of(rows)] = target
+    p.set_states(rows, target)
     context.gauges.touch_leaders(rows)
     return PartitionTransitions(invalid=invalid)
 
@@ -97,16 +96,16 @@ def _bring_online(
     context: Context, rows: Int32, strategy: Strategy, invalid: Int32, following: StateChange | None
 ) -> Operation[PartitionTransitions]:
     """Initialise New partitions, elect leaders of the others, and send the requests of both in one batch."""
-    state = context.cluster.partitions.state
+    p = context.cluster.partitions
     batch = context.batch()
-    is_new = values_at(state, rows) == PartitionState.NEW
+    is_new = p.states_of(rows) == PartitionState.NEW
     new, others = (rows, rows[:0]) if is_new.all() else (rows[is_new], rows[~is_new])
     initialised = yield from leader_election.initialise(context, new, batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
-    state[block_of(initialised)] = PartitionState.ONLINE
+    p.set_states(initialised, PartitionState.ONLINE)
     elected, failed = yield from leader_election.elect(context, others, strategy, batch, following)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
-    state[elected] = PartitionState.ONLINE
+    p.set_states(elected, PartitionState.ONLINE)
     context.gauges.touch_leaders(initialised)
     context.gauges.touch_leaders(elected)
     yield from context.send(batch)

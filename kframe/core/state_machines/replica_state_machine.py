@@ -104,14 +104,14 @@ def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[Re
 def _are_in_states(context: Context, replicas: PartitionReplicas, states: int) -> Bool:
     """Whether each is in one of these states (a bit for each)."""
     p, matches = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    kernels.check_transitions(replicas.slots(p), p.replica_state, states, matches)
+    kernels.check_transitions(replicas.slots(p), p.replica_status, states, matches)
     return matches.view(np.bool_)
 
 
 def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
     """Whether each is on a live broker and on no offline log directory (Kafka 3.9 ``isReplicaOnline``)."""
     p, online = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    kernels.mark_online_replicas(replicas.slots(p), p.replica, p.replica_flags, context.cluster.brokers.live, online)
+    kernels.mark_online_replicas(replicas.slots(p), p.replica, p.replica_status, context.cluster.brokers.live, online)
     return online.view(np.bool_)
 
 
@@ -119,9 +119,7 @@ def startup(context: Context) -> Operation[None]:
     """Derive the state of every replica, send brokers their replicas' states, and remove dead brokers from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
     context.log.add(Message.INITIALIZING_REPLICAS)
-    kernels.initialize_replica_states(
-        p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
-    )
+    kernels.initialize_replica_states(p.slot_start, p.replica_count, p.replica, brokers.live, p.replica_status)
     replicas = replicas_on(context, np.ones(len(brokers), np.uint8))
     online = _are_in_states(context, replicas, bits([ReplicaState.ONLINE]))
     context.log.add(Message.ONLINE_REPLICAS)
@@ -327,7 +325,7 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
     p = context.cluster.partitions
     replicas = _by_row(replicas)
     slots, brokers = replicas.slots(p), replicas.brokers(p)
-    certain = (p.state[replicas.rows] == PartitionState.ONLINE) & (p.replica_state[slots] == ReplicaState.ONLINE)
+    certain = (p.states_of(replicas.rows) == PartitionState.ONLINE) & (p.replica_states(slots) == ReplicaState.ONLINE)
     certain &= p.partition_epoch[replicas.rows] != NO_STATE
     if not context.config.protocol.alter_partition or not certain.any():
         return None

@@ -12,9 +12,10 @@ from kframe import kernels
 from kframe.core.context import Context
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import BROKERS_MAX, Partitions
+from kframe.model.columns import Partitions
 from kframe.model.ids import ReplicaFlag
 from kframe.model.row_views import values_at
+from kframe.model.slot_columns import BROKERS_MAX
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
@@ -76,10 +77,8 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
         partitions.slot_start,
         partitions.replica_count,
         partitions.replica,
-        partitions.replica_state,
-        partitions.replica_flags,
+        partitions.replica_status,
         np.empty(longest, np.int32),
-        np.empty(longest, np.uint8),
         np.empty(longest, np.uint8),
         removed,
     )
@@ -106,7 +105,7 @@ def _copied(p: Partitions, rows: Int32, names: Int32) -> Assignments:
         p.slot_start,
         p.replica_count,
         p.replica,
-        p.replica_flags,
+        p.replica_status,
         names,
         int(_REASSIGNING),
         lists.offsets,
@@ -128,7 +127,7 @@ def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> 
         partitions.slot_start,
         partitions.replica_count,
         partitions.replica,
-        partitions.replica_flags,
+        partitions.replica_status,
         differs,
     )
     return np.flatnonzero(differs).astype(np.int32)
@@ -192,7 +191,7 @@ def _progress(context: Context, rows: Int32) -> tuple[Bool, Bool]:
     p = context.cluster.partitions
     running, in_sync = np.empty(len(rows), np.uint8), np.empty(len(rows), np.uint8)
     kernels.mark_reassignment_progress(
-        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, running, in_sync
+        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_status, running, in_sync
     )
     return running.view(np.bool_), in_sync.view(np.bool_)
 
@@ -212,7 +211,7 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
         p.slot_start,
         p.replica_count,
         p.replica,
-        p.replica_flags,
+        p.replica_status,
         lists.offsets,
         lists.values,
         flags,
@@ -243,7 +242,7 @@ def invalid_targets(cluster: ClusterState, rows: Int32, targets: Ragged) -> Bool
         p.slot_start,
         p.replica_count,
         p.replica,
-        p.replica_flags,
+        p.replica_status,
         cluster.brokers.live,
         invalid,
     )

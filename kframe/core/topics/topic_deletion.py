@@ -21,7 +21,6 @@ from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
-from kframe.model.row_views import values_at
 from kframe.ports.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 
 #: Kafka's reason for halting a deletion during a reassignment.
@@ -54,7 +53,7 @@ def initialise(context: Context) -> Operation[None]:
         rows = topics.rows_of(index)
         offline = ~replica_state_machine.are_online(context, replica_state_machine.replicas_of(context, rows))
         reassigning = (
-            bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_REASSIGNMENT]
+            bool(context.cluster.partitions.reassigning(rows).any()) and not context.config[STRICT_REASSIGNMENT]
         )
         topics.deletion_halted[index] = reassigning or bool(offline.any())
         context.gauges.touch_topics([index])
@@ -216,7 +215,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are deleted. Delete the topics in storage, then forget them and their replicas."""
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    reassigning = rows[values_at(p.reassigning, rows) != 0]
+    reassigning = rows[p.reassigning(rows)]
     if len(reassigning):  # a stored reassignment would block all others until the next failover
         yield from forget_stored(context, reassigning, only_if_reached=False)
     yield from ask(DeleteTopics(names))
@@ -232,7 +231,7 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
     if context.config[STRICT_REASSIGNMENT]:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    reassigning = np.isin(indexes, p.topic[rows[values_at(p.reassigning, rows) != 0]])
+    reassigning = np.isin(indexes, p.topic[rows[p.reassigning(rows)]])
     halt(context, indexes[reassigning], REASSIGNING)
 
 

@@ -47,11 +47,11 @@ def mark_reassigning(context: Context, rows: Int32) -> None:
     """Mark the rows whose assignment shows a reassignment in progress."""
     p = context.cluster.partitions
     reassigning = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
-    if not (p.replica_flags & reassigning).any():
+    if not (p.replica_status & reassigning).any():
         return  # the usual case, known after one pass over bytes
     slots, counts = p.slots_of(rows), p.replica_count[rows]
-    flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & reassigning) != 0]
-    p.reassigning[flagged] = 1
+    flagged = np.repeat(rows, counts)[(p.replica_status[slots] & reassigning) != 0]
+    p.set_reassigning(distinct_rows(flagged, len(p)), True)
 
 
 def replace_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:

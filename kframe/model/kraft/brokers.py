@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from kframe.errors import InputError
 from kframe.model.arrays import Int32, UInt8
-from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.directories import MIGRATING, UNASSIGNED, Directories
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
+from kframe.model.slot_columns import BROKERS_MAX
 
 
 class BrokerRegistration(Struct, frozen=True, kw_only=True):

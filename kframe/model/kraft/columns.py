@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
 from kframe.model.arrays import Bool, Int16, Int32, Ragged, UInt8, offsets_of, ragged_positions
-from kframe.model.columns import REPLICAS_MAX, Column, SlotColumns
 from kframe.model.ids import NO_LEADER
+from kframe.model.slot_columns import REPLICAS_MAX, Column, SlotColumns
 
 #: Every partition column of a KRaft cluster.
 KRAFT_COLUMNS: Final[tuple[Column, ...]] = (

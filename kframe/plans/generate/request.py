@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from kframe.errors import InputError, ParameterError
 from kframe.model.arrays import Int64
-from kframe.model.columns import REPLICAS_MAX
 from kframe.model.elections import LeaderSelector
+from kframe.model.slot_columns import REPLICAS_MAX
 from kframe.ports.administration import DirectoryName, LogDirectory
 from kframe.registry.placements import CostTerm, PlanGoal
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Int32, offsets_of, ragged_positions
-from kframe.model.columns import SlotColumns
 from kframe.model.lists import distinct_values
+from kframe.model.slot_columns import SlotColumns
 
 Columns = TypeVar("Columns", bound=SlotColumns)
 

@@ -69,12 +69,12 @@ def states_fit_columns(watch: Watch, ended: EventCompleted) -> str | None:
         return None
     p = controller.cluster.partitions
     rows = (p.topic >= 0).nonzero()[0]
-    state, leader, stated = p.state[rows], p.leader[rows], p.partition_epoch[rows] != NO_STATE
+    state, leader, stated = p.states_of(rows), p.leader[rows], p.partition_epoch[rows] != NO_STATE
     inconsistent = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | (
         (state == PartitionState.NEW) & stated
     )
     for row in rows[inconsistent].tolist():
-        return f"{controller.cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
+        return f"{controller.cluster.name(row)}: {controller.cluster.view(row).state.name}, leader {p.leader[row]}"
     watch.fitting_states[controller_id] = ended.columns
     return None
 
@@ -89,7 +89,7 @@ def replica_states_fit_columns(watch: Watch, ended: EventCompleted) -> str | Non
     p = cluster.partitions
     rows = ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].astype(np.int32)
     for row in rows[cluster.topics.deleting[p.topic[rows]] == 0].tolist():
-        states = p.replica_state[p.slots_of(np.array([row], np.int32))]
+        states = p.replica_states(p.slots_of(np.array([row], np.int32)))
         if (states == ReplicaState.NON_EXISTENT).any():
             return f"{cluster.name(row)}: replica states {states.tolist()}"
     watch.fitting_replica_states[controller_id] = ended.columns

@@ -18,7 +18,7 @@ from kframe.model.events import (
     TopicPartition,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ids import LEADER_DURING_DELETE, ReplicaFlag
+from kframe.model.ids import LEADER_DURING_DELETE, PartitionFlag, ReplicaFlag
 from kframe.model.requests import ControlRequests
 from kframe_simulator.broker.messages import (
     ControlResponse,
@@ -94,7 +94,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
     start = int(p.slot_start[row])
     end = start + int(p.replica_count[row])
     replicas = tuple(ids[p.replica[start:end]].tolist())
-    flags = p.replica_flags[start:end].tolist()
+    flags = p.replica_status[start:end].tolist()
     leader = int(p.leader[row])
     return Row(
         (cluster.topics.names[p.topic[row]], int(p.partition[row])),
@@ -102,7 +102,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
         int(p.leader_epoch[row]),
         int(p.controller_epoch[row]),
         int(p.partition_epoch[row]),
-        int(p.recovery[row]),
+        int(p.status[row] & PartitionFlag.RECOVERING),
         tuple(ids[p.isr[start : start + int(p.isr_count[row])]].tolist()),
         replicas,
         *(

@@ -90,7 +90,8 @@ def _wrong_gauge(simulation: Simulation) -> Any:
 
 def _online_without_leader(simulation: Simulation) -> Any:
     partitions = simulation.controllers[0].loop.controller.cluster.partitions
-    partitions.state[0], partitions.leader[0] = PartitionState.ONLINE, -1
+    partitions.set_states(np.zeros(1, np.int32), PartitionState.ONLINE)
+    partitions.leader[0] = -1
     return ended(simulation)
 
 

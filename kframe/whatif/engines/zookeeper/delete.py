@@ -54,7 +54,7 @@ class ZookeeperDeletion(Script):
         p = cluster.partitions
         rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
         slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
-        started = p.replica_state[slots] == ReplicaState.DELETION_STARTED
+        started = p.replica_states(slots) == ReplicaState.DELETION_STARTED
         broker, owner = p.replica[slots][started], owner[started]
         brokers = distinct_values(broker).tolist()
         for done, index in enumerate(brokers, 1):
@@ -97,5 +97,5 @@ class ZookeeperDeletion(Script):
             return ()
         p = cluster.partitions
         slots = p.slots_of(cluster.topics.rows_of(index))
-        pending = p.replica_state[slots] != ReplicaState.DELETION_SUCCESSFUL
+        pending = p.replica_states(slots) != ReplicaState.DELETION_SUCCESSFUL
         return tuple(sorted(cluster.brokers.ids_of(distinct_values(p.replica[slots][pending]))))

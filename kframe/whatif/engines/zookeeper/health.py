@@ -60,10 +60,10 @@ def _configured_min_isr(cluster: ClusterState, config: ControllerConfig) -> Int3
 def _adding(cluster: ClusterState) -> Int32 | None:
     """Replicas being added to each row; None if there are none."""
     p = cluster.partitions
-    if not np.bitwise_or.reduce(p.replica_flags) & ReplicaFlag.ADDING:
+    if not np.bitwise_or.reduce(p.replica_status) & ReplicaFlag.ADDING:
         return None
     all_rows = np.arange(len(p))
-    return p.lists("replica", all_rows).count((p.replica_flags[p.slots_of(all_rows)] & ReplicaFlag.ADDING) != 0)
+    return p.lists("replica", all_rows).count((p.replica_status[p.slots_of(all_rows)] & ReplicaFlag.ADDING) != 0)
 
 
 def _needs_unclean_election(cluster: ClusterState, offline: Bool) -> Bool:
@@ -72,8 +72,8 @@ def _needs_unclean_election(cluster: ClusterState, offline: Bool) -> Bool:
     rows = np.flatnonzero(offline & (p.partition_epoch != NO_STATE)).astype(np.int32)
     dead = np.zeros(len(rows), np.uint8)
     kernels.mark_offline_isrs(
-        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live, dead
+        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_status, live, dead
     )
-    replicas, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
+    replicas, flags = p.lists("replica", rows), p.replica_status[p.slots_of(rows)]
     needed[rows] = (dead != 0) & replicas.any((live[replicas.values] != 0) & ((flags & ReplicaFlag.OFFLINE_DIR) == 0))
     return needed

@@ -83,7 +83,7 @@ class ZookeeperReassignment(ReassignmentScript):
         p, brokers = cluster.partitions, cluster.brokers
         rows = self.rows
         ongoing = np.flatnonzero((self.codes == ErrorCode.NONE) & (rows >= 0))
-        ongoing = ongoing[p.reassigning[rows[ongoing]] != 0]
+        ongoing = ongoing[p.reassigning(rows[ongoing])]
         leader = p.leader[rows[ongoing]]
         led = (leader >= 0) & (brokers.registered[leader] != 0)
         self.led[ongoing] = led
@@ -170,7 +170,7 @@ def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
 def _flags(cluster: ClusterState, rows: Int32) -> UInt8:
     """Flags of the assigned replicas of ``rows``."""
     p = cluster.partitions
-    return p.replica_flags[p.slots_of(rows)]
+    return p.replica_status[p.slots_of(rows)]
 
 
 def _ids(cluster: ClusterState, lists: Ragged) -> Ragged:

@@ -170,5 +170,5 @@ def _colliding(cluster: ClusterState, name: str) -> str:
 
 def _is_moving(cluster: ClusterState, row: int) -> bool:
     p = cluster.partitions
-    flags = p.replica_flags[p.slots_of(np.array([row], np.int32))]
+    flags = p.replica_status[p.slots_of(np.array([row], np.int32))]
     return bool((flags & np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)).any())

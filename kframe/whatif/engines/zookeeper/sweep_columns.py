@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from kframe.model.arrays import Int16, Int32, Ragged, offsets_of, ragged_positions
-from kframe.model.columns import slots_of_lists
+from kframe.model.slot_columns import slots_of_lists
 from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.convert import broker_indexer, leader_indexes
 

@@ -205,7 +205,7 @@ def _deleting_topics(cluster: ClusterState) -> DeletingTopics:
     """The topics of a cluster, all under deletion: arrays of topics and brokers."""
     p, topics, brokers = cluster.partitions, len(cluster.topics), len(cluster.brokers)
     rows = np.arange(len(p))
-    lists, flags, of_rows = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)], p.topic.astype(np.int64)
+    lists, flags, of_rows = p.lists("replica", rows), p.replica_status[p.slots_of(rows)], p.topic.astype(np.int64)
     of_slots = of_rows[lists.owners]
     moving = lists.any((flags & np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)) != 0)
     unregistered = cluster.brokers.registered[lists.values] == 0

@@ -102,7 +102,7 @@ def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
     p = cluster.partitions
     ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     replicas, isr = p.lists("replica", rows), p.lists("isr", rows)
-    flags = p.replica_flags[p.slots_of(rows)]
+    flags = p.replica_status[p.slots_of(rows)]
     dead = (cluster.brokers.live[replicas.values] == 0) | ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0)
     offline = replicas.keep(dead)
     return PartitionTable(

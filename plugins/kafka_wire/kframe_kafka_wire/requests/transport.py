@@ -199,7 +199,8 @@ class WireTransport:
         if channel.weight <= 2 * partitions:
             return False
         p = cluster.partitions
-        replicas = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
+        states = p.replica_states(np.flatnonzero(p.replica == broker))
+        replicas = int(np.count_nonzero(states != ReplicaState.NON_EXISTENT))
         return channel.weight > 2 * (partitions + replicas)
 
     def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, QueuedRequest]]:
