@@ -31,6 +31,9 @@ from kframe.model.ids import (
 from kframe.model.row_views import block_of, values_at
 from kframe.model.slot_columns import Column, SlotColumns, slots_of_lists
 
+#: A row of so many slots or more has their number in a table of its own: nearly all partitions have few replicas.
+WIDE: Final = 255
+
 #: Every partition column. Kernels, checks, tests and the documentation read this table.
 COLUMNS: Final[tuple[Column, ...]] = (
     Column("topic", np.int32, "row", -1, "topic index; -1 in a row whose topic was deleted"),
@@ -47,7 +50,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "PartitionFlag bits and, from bit STATE_SHIFT on, the PartitionState",
     ),
     Column("slot_start", np.int32, "row", 0, "first slot of the row"),
-    Column("slot_capacity", np.int16, "row", 0, "slots that the row owns"),
+    Column("slot_capacity", np.uint8, "row", 0, "slots that the row owns; WIDE for that many or more"),
     Column("replica_count", np.int16, "row", 0, "assigned replicas"),
     Column("isr_count", np.int16, "row", 0, "in-sync replicas"),
     Column("replica", np.int16, "slot", -1, "broker index of the assigned replica"),
@@ -92,12 +95,34 @@ class Partitions(SlotColumns):
         super().__init__()
         self.in_topic_order = True
         """Whether rows are sorted by (topic, partition). Batches then need no sort."""
+        self._wide: dict[int, int] = {}
+        """The slots of WIDE rows."""
 
     def copy(self) -> Partitions:
         """An independent copy without spare capacity."""
         copy = super().copy()
         copy.in_topic_order = self.in_topic_order
+        copy._wide = dict(self._wide)
         return copy
+
+    def capacity_of(self, rows: NDArray[Any]) -> Int32:
+        """(k,) how many slots each of ``rows`` owns."""
+        capacity = values_at(self.slot_capacity, rows).astype(np.int32)
+        if self._wide:
+            for position in np.flatnonzero(capacity == WIDE).tolist():
+                capacity[position] = self._wide[int(rows[position])]
+        return capacity
+
+    def set_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
+        """Set how many slots each of ``rows`` owns."""
+        self.own("slot_capacity")
+        self.slot_capacity[block_of(rows)] = np.minimum(capacity, WIDE)
+        for position in np.flatnonzero(capacity >= WIDE).tolist():
+            self._wide[int(rows[position])] = int(capacity[position])
+
+    def largest_capacity(self) -> int:
+        """The slots of the widest row."""
+        return max(int(self.slot_capacity.max(initial=0)), *self._wide.values(), 0)
 
     def append(
         self,
@@ -133,12 +158,12 @@ class Partitions(SlotColumns):
         fixed = {
             "topic": topic,
             "partition": partition,
-            "slot_capacity": capacity,
             "replica_count": replica_counts,
             "isr_count": 0 if isr is None else isr.counts,
         }
         for name, column in {**values, **fixed}.items():
             getattr(self, name)[first_row:] = column
+        self.set_capacity(rows, capacity)
         starts = self.slot_start[first_row:]
         starts[:] = (offsets_of(capacity) if has_spare_slots else replicas.offsets)[:-1]
         starts += np.int32(first_slot)

@@ -59,7 +59,7 @@ class SlotColumns:
     replica_count: Int16
     replica: Int16
     slot_start: Int32
-    slot_capacity: Int16
+    slot_capacity: NDArray[Any]
 
     def __init__(self) -> None:
         self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in self.table}
@@ -136,11 +136,12 @@ class SlotColumns:
 
     def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
         """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
-        short = values_at(self.slot_capacity, rows) < capacity
+        owned = self.capacity_of(rows)
+        short = owned < capacity
         if not short.any():
             return
         rows, capacity = rows[short], capacity[short].astype(np.int64)
-        old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
+        old_starts, old_capacity = self.slot_start[rows], owned[short]
         _, first_slot = self.grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
         slots = [getattr(self, column.name) for column in self.table if column.per == "slot"]
@@ -153,10 +154,18 @@ class SlotColumns:
             source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
             for values in slots:
                 values[target] = values[source]
-        self.own("slot_start", "slot_capacity")
+        self.own("slot_start")
         self.slot_start[rows] = starts
-        self.slot_capacity[rows] = capacity
+        self.set_capacity(rows, capacity)
         self.relocations += 1
+
+    def capacity_of(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """How many slots each of ``rows`` owns."""
+        return values_at(self.slot_capacity, rows)
+
+    def set_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
+        """Set how many slots each of ``rows`` owns."""
+        self.slot_capacity[rows] = capacity
 
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots

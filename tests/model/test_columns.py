@@ -11,7 +11,7 @@ from kframe.errors import ShapeError
 from kframe.model import slot_columns
 from kframe.model.arrays import Int32, Ragged, offsets_of, positions_within, ragged_positions
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, Partitions
+from kframe.model.columns import COLUMNS, WIDE, Partitions
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
 from kframe.model.slot_columns import REPLICAS_MAX
 
@@ -273,3 +273,16 @@ def test_positions_within_lists(counts: list[int]) -> None:
     positions = positions_within(np.array(counts, np.int32))
     assert positions.dtype == np.int32
     assert positions.tolist() == [position for count in counts for position in range(count)]
+
+
+def test_wide_rows_keep_their_contents_as_they_move() -> None:
+    """A row of WIDE slots or more has their number in a table; copies have it too."""
+    p, lists = Partitions(), [[0, 1, 2], [*range(300)], [*range(WIDE)], [*range(WIDE - 1)]]
+    rows = p.append(np.zeros(4, np.int32), np.arange(4, dtype=np.int32), Ragged.of(lists))
+    assert (p.slot_capacity.tolist(), p.capacity_of(rows).tolist()) == ([3, 255, 255, 254], [3, 300, 255, 254])
+    for table in (p, p.copy()):
+        table.ensure_capacity(rows[:2], int32_array(300, 300))
+        assert (table.capacity_of(rows).tolist(), table.relocations) == ([300, 300, 255, 254], 1)
+        table.ensure_capacity(rows, int32_array(1, 600, 256, 255))
+        assert (table.capacity_of(rows).tolist(), table.largest_capacity()) == ([300, 600, 256, 255], 600)
+        assert [table.replicas_of(row).tolist() for row in rows.tolist()] == lists

@@ -30,7 +30,7 @@ def removal_rounds(cluster: ClusterState, rows: Int32, replica_brokers: Int32) -
     ordered = scala_hash_order(brokers.ids[distinct_rows(replica_brokers, len(brokers))].tolist())
     rank = np.zeros(len(brokers), np.int32)
     rank[brokers.look_up(np.array(ordered, np.int32))] = np.arange(len(ordered))
-    offsets = np.empty(int(cluster.partitions.slot_capacity.max()) + 1, np.int32)
+    offsets = np.empty(cluster.partitions.largest_capacity() + 1, np.int32)
     positions, grouped_rows, grouped_brokers = (np.empty_like(rows) for _ in range(3))
     count = kernels.group_by_rank(rows, replica_brokers, rank, offsets, positions, grouped_rows, grouped_brokers)
     parts = (slice(*offsets[number : number + 2].tolist()) for number in range(count))

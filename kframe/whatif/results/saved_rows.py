@@ -44,13 +44,14 @@ class SavedRows(Generic[Columns]):
 
 def append_rows(table: Columns, source: Columns, rows: NDArray[Any]) -> None:
     """Append a copy of some rows of ``source``, with all slots that they own."""
-    capacity = source.slot_capacity[rows]
+    capacity = source.capacity_of(rows)
     slots = ragged_positions(source.slot_start[rows], capacity)
     first_row, first_slot = table.grow(len(rows), len(slots))
     for column in table.table:
         first, chosen = (first_row, rows) if column.per == "row" else (first_slot, slots)
         getattr(table, column.name)[first:] = getattr(source, column.name)[chosen]
     table.slot_start[first_row:] = first_slot + offsets_of(capacity)[:-1]
+    table.set_capacity(np.arange(first_row, len(table)), capacity)
 
 
 def take_rows(source: Columns, rows: NDArray[Any]) -> Columns:
