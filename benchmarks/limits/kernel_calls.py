@@ -180,9 +180,8 @@ def storing(g: KernelCluster) -> dict[str, Call]:
     """
     k, p, rows = g.k, g.p, g.rows
     proposed = g.isrs.keep(positions_within(g.isrs.counts) < g.isrs.counts[0] - 1)
-    new = {
-        f"new_{name}": getattr(p, name)[rows] for name in ("leader_epoch", "partition_epoch", "controller_epoch")
-    } | {"new_recovery": p.recovery_of(rows)}
+    new = {f"new_{name}": getattr(p, name)[rows] for name in ("leader_epoch", "partition_epoch", "epoch_number")}
+    new["new_recovery"] = p.recovery_of(rows)
     new["new_leader"] = p.leaders_of(rows)
     counted, totals = _u8(g.n), _i64(3)
 

@@ -72,6 +72,7 @@ class KernelCluster:
             "registered": ones,
             "old_epoch": p.leader_epoch,
             "old_leader": p.leader,
+            "controller_epochs": p.epoch_table.epochs,
             "allowed": ones,
             "chosen": ones,
             "broker_ids": self.cluster.brokers.ids,

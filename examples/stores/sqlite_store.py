@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS partitions (
 );
 CREATE TABLE IF NOT EXISTS controller_epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL);
 """
-EPOCHS = ("leader_epoch", "controller_epoch", "partition_epoch")
+STATE = ("leader_epoch", "controller_epoch", "partition_epoch", "recovery")
 
 
 class SqliteEnsemble(MemoryEnsemble):
@@ -109,6 +109,7 @@ class SqliteEnsemble(MemoryEnsemble):
         self.file.executemany("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", entries)
 
     def _partition(self, row: int) -> dict[str, Any]:
+        view = self.states.cluster.view(row)
         p, ids = self.states.cluster.partitions, self.states.cluster.brokers.ids_of
         return {
             "replicas": ids(p.replicas_of(row)),
@@ -116,8 +117,7 @@ class SqliteEnsemble(MemoryEnsemble):
             "removing_replicas": ids(p.flagged_replicas(row, ReplicaFlag.REMOVING)),
             "leader": ids([p.leader[row]])[0],
             "isr": ids(p.isr_of(row)),
-            **{column: int(getattr(p, column)[row]) for column in EPOCHS},
-            "recovery": int(p.recovery_of(np.array([row]))[0]),
+            **{name: int(getattr(view, name)) for name in STATE},
         }
 
     def _topic(self, name: str, index: int) -> dict[str, Any]:
@@ -191,8 +191,7 @@ def _cluster(documents: list[tuple[str, dict[str, Any]]]) -> ClusterState:
     index_of = cluster.brokers.index_of
     for name, document in documents:
         partitions = document["partitions"]
-        names = (*EPOCHS, "recovery")
-        values = {name: np.array([partition[name] for partition in partitions], np.int32) for name in names}
+        values = {name: np.array([partition[name] for partition in partitions], np.int32) for name in STATE}
         leaders = [partition["leader"] for partition in partitions]
         values["leader"] = np.array(
             [NO_LEADER if leader < 0 else index_of([leader])[0] for leader in leaders], np.int32

@@ -14,7 +14,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Partitions
 
 DIGEST_BYTES: Final = 8
-#: Row columns of partitions that a digest covers. Slot positions are an implementation detail and left out.
+#: Row values of partitions that a digest covers. Slot positions are an implementation detail and left out.
 _ROW_COLUMNS: Final = (
     "topic",
     "partition",
@@ -69,6 +69,8 @@ def digest_of_cluster(cluster: ClusterState, *extra_texts: str) -> str:
 
 def _row_values(p: Partitions, name: str, rows: Int32) -> NDArray[Any]:
     """One value per row. Leaders are int32 broker indexes for any dtype of their column."""
+    if name == "controller_epoch":
+        return p.controller_epochs_of(rows)
     values: NDArray[Any] = p.leaders_of(rows) if name == "leader" else getattr(p, name)[rows]
     return values
 

@@ -69,7 +69,7 @@ def sample_of(cluster: ClusterState, rows: NDArray[Any], limit: int) -> Partitio
         before=p.states_of(chosen),
         leader=np.where(leader >= 0, np.append(ids, -1)[leader], leader).astype(np.int32),
         leader_epoch=p.leader_epoch[chosen],
-        controller_epoch=p.controller_epoch[chosen],
+        controller_epoch=p.controller_epochs_of(chosen),
         partition_epoch=p.partition_epoch[chosen],
         recovery=p.recovery_of(chosen),
         isr=Ragged(isr.offsets, ids[isr.values]),

@@ -127,7 +127,7 @@ class StateColumns:
             exists=exists,
             leader=_spread(exists, _translate(table, leader), NO_LEADER),
             leader_epoch=_spread(exists, partitions.leader_epoch[source], -1),
-            controller_epoch=_spread(exists, partitions.controller_epoch[source], -1),
+            controller_epoch=_spread(exists, partitions.controller_epochs_of(source), -1),
             partition_epoch=versions,
             recovery=_spread(exists, partitions.recovery_of(source), 0),
             isr=Ragged(offsets, _translate(table, isr.values)),

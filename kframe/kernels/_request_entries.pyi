@@ -1,6 +1,6 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.arrays import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int16, Int32, Int64, UInt8, UInt16
 
 def size_leader_and_isr(
     rows: Int32,
@@ -17,7 +17,8 @@ def write_leader_and_isr(
     partition: Int32,
     leader: Int16,
     leader_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
+    controller_epochs: Int32,
     partition_epoch: Int32,
     status: UInt8,
     slot_start: Int32,
@@ -60,7 +61,8 @@ def write_update_metadata(
     partition: Int32,
     leader: Int16,
     leader_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
+    controller_epochs: Int32,
     partition_epoch: Int32,
     slot_start: Int32,
     replica_count: Int16,

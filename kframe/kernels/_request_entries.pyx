@@ -15,7 +15,7 @@ struct with a count of tagged fields, always 0. Numbers are big-endian. Cost is 
 unless stated.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
 
 from kframe.kernels.blocks cimport RUN, is_consecutive
 from kframe.kernels.constants cimport ADDING, OFFLINE_DIR, PARTITION_RECOVERING, REMOVING
@@ -32,13 +32,13 @@ from kframe.kernels.types cimport broker_t
 
 cdef inline void prefetch_row(
     Py_ssize_t row, const int32_t[::1] partition, const broker_t[::1] leader, const int32_t[::1] leader_epoch,
-    const int32_t[::1] controller_epoch, const int32_t[::1] partition_epoch,
+    const uint16_t[::1] epoch_number, const int32_t[::1] partition_epoch,
 ) noexcept nogil:
     """Prefetch the other columns of an entry. Measured: with ``prefetch_slots``, half the time to write entries."""
     KFRAME_PREFETCH(&partition[row])
     KFRAME_PREFETCH(&leader[row])
     KFRAME_PREFETCH(&leader_epoch[row])
-    KFRAME_PREFETCH(&controller_epoch[row])
+    KFRAME_PREFETCH(&epoch_number[row])
     KFRAME_PREFETCH(&partition_epoch[row])
 
 
@@ -92,7 +92,8 @@ def write_leader_and_isr(
     const int32_t[::1] partition,         # IN   (n,)
     const broker_t[::1] leader,           # IN   (n,)
     const int32_t[::1] leader_epoch,      # IN   (n,)
-    const int32_t[::1] controller_epoch,  # IN   (n,)
+    const uint16_t[::1] epoch_number,     # IN   (n,)
+    const int32_t[::1] controller_epochs,  # IN  (e,)    by number
     const int32_t[::1] partition_epoch,   # IN   (n,)
     const uint8_t[::1] status,            # IN   (n,)
     const int32_t[::1] slot_start,        # IN   (n,)
@@ -114,19 +115,18 @@ def write_leader_and_isr(
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
-                prefetch_row(
-                    rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
+                prefetch_row(rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, epoch_number, partition_epoch)
                 KFRAME_PREFETCH(&status[rows[i + PREFETCH_ROWS]])
                 KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                 KFRAME_PREFETCH(&pool_offset[rows[i + PREFETCH_ROWS]])
             row = rows[i]
-            start, count = slot_start[row], replica_count[row]
-            pool_offset[row] = offset
+            start, count, pool_offset[row] = slot_start[row], replica_count[row], offset
             is_rf3 = (version >= 6 and count == 3 and isr_count[row] == 3
                       and has_no_flags(replica_status, start, count, ADDING | REMOVING))
             offset = put_state(
-                pool, offset, is_rf3, False, partition[row], controller_epoch[row], leader[row], leader_epoch[row],
-                partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row], compact)
+                pool, offset, is_rf3, False, partition[row], controller_epochs[epoch_number[row]], leader[row],
+                leader_epoch[row], partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row],
+                compact)
             if is_rf3:  # both arrays are empty
                 offset = put_int8(pool, put_int32(pool, offset, 0x01010000 | status[row] & PARTITION_RECOVERING), 0)
             else:
@@ -226,7 +226,8 @@ def write_update_metadata(
     const int32_t[::1] partition,         # IN   (n,)
     const broker_t[::1] leader,           # IN   (n,)
     const int32_t[::1] leader_epoch,      # IN   (n,)
-    const int32_t[::1] controller_epoch,  # IN   (n,)
+    const uint16_t[::1] epoch_number,     # IN   (n,)
+    const int32_t[::1] controller_epochs,  # IN  (e,)    by number
     const int32_t[::1] partition_epoch,   # IN   (n,)
     const int32_t[::1] slot_start,        # IN   (n,)
     const int16_t[::1] replica_count,     # IN   (n,)
@@ -251,8 +252,7 @@ def write_update_metadata(
         for i in range(rows.shape[0]):
             if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_status)
-                prefetch_row(
-                    rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
+                prefetch_row(rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, epoch_number, partition_epoch)
                 KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
             row = rows[i]
             start = slot_start[row]
@@ -263,9 +263,9 @@ def write_update_metadata(
             elif is_rf3:
                 is_rf3 = count_offline(replica, replica_status, live, start, count) == 0
             offset = put_state(
-                out, entry_offset[i], is_rf3, topic_deleting[topic[row]], partition[row], controller_epoch[row],
-                leader[row], leader_epoch[row], partition_epoch[row], broker_ids, replica, isr, start, count,
-                isr_count[row], compact)
+                out, entry_offset[i], is_rf3, topic_deleting[topic[row]], partition[row],
+                controller_epochs[epoch_number[row]], leader[row], leader_epoch[row], partition_epoch[row], broker_ids,
+                replica, isr, start, count, isr_count[row], compact)
             if is_rf3:
                 # An empty array.
                 offset = put_int8(out, offset, 1)

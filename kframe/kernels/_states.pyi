@@ -1,6 +1,6 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8, UInt16
 
 def store_states(
     rows: Int32,
@@ -8,7 +8,7 @@ def store_states(
     new_leader_epoch: Int32,
     new_recovery: UInt8,
     new_partition_epoch: Int32,
-    new_controller_epoch: Int32,
+    new_epoch_number: UInt16,
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
@@ -16,7 +16,7 @@ def store_states(
     leader_epoch: Int32,
     status: UInt8,
     partition_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
     isr_count: Int16,
     isr: Int16,
     counted: UInt8,

@@ -3,7 +3,7 @@
 Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``reference/states.py``. INOUT: read and written.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t
 from libc.string cimport memcpy
 
 from kframe.kernels.constants cimport (
@@ -29,7 +29,7 @@ def store_states(
     const int32_t[::1] new_leader_epoch,     # IN   (k,)
     const uint8_t[::1] new_recovery,         # IN   (k,)
     const int32_t[::1] new_partition_epoch,  # IN   (k,)
-    const int32_t[::1] new_controller_epoch,  # IN  (k,)
+    const uint16_t[::1] new_epoch_number,    # IN   (k,)
     const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR begins in isr_values
     const int32_t[::1] isr_values,           # IN   (m,) broker indexes
     const int32_t[::1] slot_start,           # IN   (n,)
@@ -37,7 +37,7 @@ def store_states(
     int32_t[::1] leader_epoch,               # OUT  (n,)
     uint8_t[::1] status,                     # INOUT (n,)
     int32_t[::1] partition_epoch,            # INOUT (n,)
-    int32_t[::1] controller_epoch,           # OUT  (n,)
+    uint16_t[::1] epoch_number,              # OUT  (n,)
     int16_t[::1] isr_count,                  # OUT  (n,)
     broker_t[::1] isr,                       # OUT  (s,)
     uint8_t[::1] counted,                    # OUT  (k,) 1 where a gauge may change
@@ -56,7 +56,7 @@ def store_states(
                 KFRAME_PREFETCH(&leader_epoch[row])
                 KFRAME_PREFETCH(&status[row])
                 KFRAME_PREFETCH(&partition_epoch[row])
-                KFRAME_PREFETCH(&controller_epoch[row])
+                KFRAME_PREFETCH(&epoch_number[row])
                 KFRAME_PREFETCH(&isr_count[row])
                 if slot_start[row] < isr.shape[0]:
                     KFRAME_PREFETCH(&isr[slot_start[row]])
@@ -67,7 +67,7 @@ def store_states(
             leader_epoch[row] = new_leader_epoch[i]
             status[row] = status[row] & ~PARTITION_RECOVERING | new_recovery[i]
             partition_epoch[row] = new_partition_epoch[i]
-            controller_epoch[row] = new_controller_epoch[i]
+            epoch_number[row] = new_epoch_number[i]
             isr_count[row] = <int16_t>(isr_offsets[i + 1] - isr_offsets[i])
             start = slot_start[row] - isr_offsets[i]
             for k in range(isr_offsets[i], isr_offsets[i + 1]):
@@ -168,7 +168,7 @@ def set_replica_states_on(
     The position is equally likely to be any, so it is selected without a branch. Cost O(k * r).
     """
     cdef Py_ssize_t i, k, start, slot, row, topics = is_counted.shape[0], matches = 0
-    cdef uint8_t before
+    cdef uint8_t status, before
     cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
@@ -182,10 +182,11 @@ def set_replica_states_on(
                 slot = k if replica[k] == broker else slot
             if slot < 0:
                 continue
-            before = state_of(replica_status[slot])
+            status = replica_status[slot]
+            before = state_of(status)
             legal[i] = 1 if (sources >> before) & 1 else -1
             if legal[i] > 0:
-                replica_status[slot] = to_state(replica_status[slot], target)
+                replica_status[slot] = to_state(status, target)
                 matches += 1
                 if topic[row] < topics and is_counted[topic[row]] and before != target:
                     counts[before * topics + topic[row]] -= 1

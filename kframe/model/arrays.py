@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Int8: TypeAlias = NDArray[np.int8]
 UInt8: TypeAlias = NDArray[np.uint8]
+UInt16: TypeAlias = NDArray[np.uint16]
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]

@@ -110,7 +110,7 @@ class ClusterState:
             leader=ids([int(p.leader[row])])[0] if stored else None,
             isr=tuple(ids(p.isr_of(row))),
             leader_epoch=int(p.leader_epoch[row]),
-            controller_epoch=int(p.controller_epoch[row]),
+            controller_epoch=int(p.controller_epochs_of(np.array([row]))[0]),
             partition_epoch=int(p.partition_epoch[row]),
             recovery=RecoveryState(status & PartitionFlag.RECOVERING),
             state=PartitionState(status >> STATE_SHIFT),

@@ -1,7 +1,7 @@
 """The dtype table of the partition columns, and the struct of arrays that it describes.
 
 A partition is a *row* (``slot_columns.py``). The first ``isr_count[r]`` slots of row ``r`` hold its in-sync replicas;
-they and the assigned replicas are in Kafka's list order. At RF 3 a partition takes 50 bytes.
+they and the assigned replicas are in Kafka's list order. At RF 3 a partition takes 45 bytes.
 
 The columns refer to brokers and topics by dense indexes (``Brokers.index_of``). Broker indexes are int16 in the
 columns, which halves most of the memory of a partition. Code that computes with them uses int32 (``lists``,
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
-from kframe.model.arrays import Bool, Int16, Int32, Int64, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.arrays import Bool, Int16, Int32, Int64, Ragged, UInt8, UInt16, offsets_of, ragged_positions
+from kframe.model.epoch_table import EpochTable
 from kframe.model.ids import (
     FLAGS_MASK,
     NO_LEADER,
@@ -40,7 +41,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("partition", np.int32, "row", -1, "partition number within the topic"),
     Column("leader", np.int16, "row", NO_LEADER, "broker index of the leader, or NO_LEADER"),
     Column("leader_epoch", np.int32, "row", -1, "raised by every change of leadership that a controller makes"),
-    Column("controller_epoch", np.int32, "row", -1, "controller epoch of the last stored change"),
+    Column(
+        "epoch_number",
+        np.uint16,
+        "row",
+        0,
+        "number of the controller epoch of the last stored change",
+    ),
     Column("partition_epoch", np.int32, "row", NO_STATE, "version of the stored state; NO_STATE where none is stored"),
     Column(
         "status",
@@ -79,7 +86,7 @@ class Partitions(SlotColumns):
     partition: Int32
     leader: Int16
     leader_epoch: Int32
-    controller_epoch: Int32
+    epoch_number: UInt16
     partition_epoch: Int32
     status: UInt8
     replica_count: Int16
@@ -95,6 +102,8 @@ class Partitions(SlotColumns):
         super().__init__()
         self.in_topic_order = True
         """Whether rows are sorted by (topic, partition). Batches then need no sort."""
+        self.epoch_table = EpochTable.empty()
+        """The controller epochs that ``epoch_number`` names."""
         self._wide: dict[int, int] = {}
         """The slots of WIDE rows."""
 
@@ -102,7 +111,7 @@ class Partitions(SlotColumns):
         """An independent copy without spare capacity."""
         copy = super().copy()
         copy.in_topic_order = self.in_topic_order
-        copy._wide = dict(self._wide)
+        copy.epoch_table, copy._wide = self.epoch_table, dict(self._wide)
         return copy
 
     def capacity_of(self, rows: NDArray[Any]) -> Int32:
@@ -135,8 +144,8 @@ class Partitions(SlotColumns):
         """Add rows and return their numbers.
 
         ``replicas`` and ``isr`` hold broker indexes, one list per row. ``values`` gives further row columns by name,
-        and ``recovery`` (RecoveryState); other columns get their initial values. Raises ShapeError if lengths differ or
-        a limit is exceeded.
+        ``recovery`` (RecoveryState) and ``controller_epoch``; other columns get their initial values. Raises ShapeError
+        if lengths differ or a limit is exceeded.
         """
         count = len(topic)
         if not len(partition) == len(replicas) == (count if isr is None else len(isr)) == count:
@@ -144,7 +153,7 @@ class Partitions(SlotColumns):
             raise ShapeError(f"{count} topics, {len(partition)} partitions, {lengths}")
         replica_counts = replicas.counts
         capacity = slots_of_lists(replicas, isr)
-        values, slot_count = _columns_of(values or {}), int(capacity.sum())
+        values, slot_count = self._columns_of(values or {}), int(capacity.sum())
         has_spare_slots = len(replicas.values) < slot_count
         written = {*values, *_APPENDED, *(() if has_spare_slots else ("replica",))}
         first_row, first_slot = self.grow(count, slot_count, written)
@@ -214,11 +223,11 @@ class Partitions(SlotColumns):
 
     def set_reassigning(self, rows: NDArray[Any], is_reassigning: bool) -> None:
         """Set whether a reassignment of ``rows`` is in progress."""
-        flag = np.uint8(PartitionFlag.REASSIGNING)
+        flag, block = np.uint8(PartitionFlag.REASSIGNING), block_of(rows)
         if is_reassigning:
-            self.status[rows] |= flag
+            self.status[block] |= flag
         else:
-            self.status[rows] &= ~flag
+            self.status[block] &= ~flag
 
     def replica_states(self, slots: NDArray[Any] | slice) -> UInt8:
         """ReplicaState of the assigned replica in each of ``slots``."""
@@ -251,10 +260,25 @@ class Partitions(SlotColumns):
         """Slots of the assigned replicas of ``rows``, row by row."""
         return ragged_positions(values_at(self.slot_start, rows), values_at(self.replica_count, rows))
 
+    def controller_epochs_of(self, rows: NDArray[Any]) -> Int32:
+        """Controller epoch of the last stored change of each of ``rows``."""
+        return self.epoch_table.epochs[values_at(self.epoch_number, rows)]
 
-def _columns_of(values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Values of new rows by column, with ``recovery`` in the status."""
-    columns = dict(values)
-    if (recovery := columns.pop("recovery", None)) is not None:
-        columns["status"] = recovery.astype(np.uint8) | np.uint8(PartitionState.NON_EXISTENT << STATE_SHIFT)
-    return columns
+    def number_epochs(self, epochs: Int32) -> UInt16:
+        """(k,) ``epoch_number`` of rows with these controller epochs, which enter the table. Raises ShapeError if a
+        cluster has more than EPOCHS_MAX."""
+        self.epoch_table = self.epoch_table.extended(epochs)
+        return self.epoch_table.numbers(epochs)
+
+    def adopt_tables(self, source: Partitions) -> None:
+        """Have the tables that values of ``source`` refer to, before rows of it are copied."""
+        self.epoch_table = source.epoch_table
+
+    def _columns_of(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Values of new rows by column: ``recovery`` is in the status, ``controller_epoch`` has a number."""
+        columns = dict(values)
+        if (recovery := columns.pop("recovery", None)) is not None:
+            columns["status"] = recovery.astype(np.uint8) | np.uint8(PartitionState.NON_EXISTENT << STATE_SHIFT)
+        if (epochs := columns.pop("controller_epoch", None)) is not None:
+            columns["epoch_number"] = self.number_epochs(epochs)
+        return columns

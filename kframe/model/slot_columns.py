@@ -159,6 +159,9 @@ class SlotColumns:
         self.set_capacity(rows, capacity)
         self.relocations += 1
 
+    def adopt_tables(self, source: Self) -> None:
+        """Have the tables that values of ``source`` refer to, before rows of it are copied. Here there are none."""
+
     def capacity_of(self, rows: NDArray[Any]) -> NDArray[Any]:
         """How many slots each of ``rows`` owns."""
         return values_at(self.slot_capacity, rows)

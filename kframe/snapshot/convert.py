@@ -83,7 +83,7 @@ def snapshot_of(cluster: ClusterState) -> SnapshotContent:
         leader=_leader_ids(np.where(stored, partitions.leader[rows], NO_LEADER), ids),
         isr=_map_values(_with_empty_rows(isr, ~stored), ids.take),
         leader_epoch=np.where(stored, partitions.leader_epoch[rows], np.int32(-1)),
-        controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
+        controller_epoch=np.where(stored, partitions.controller_epochs_of(rows), np.int32(-1)),
         partition_epoch=partitions.partition_epoch[rows],
         leader_recovery_state=np.where(stored, partitions.recovery_of(rows), RecoveryState.RECOVERED).astype(np.int32),
         adding_replicas=cluster.replica_ids(rows, ReplicaFlag.ADDING),

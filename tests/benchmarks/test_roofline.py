@@ -24,7 +24,7 @@ BYTES_A_ROW = {
     # slot_start, replica_count, replica; one step per replica, of one byte for adjacent rows as here.
     "build_replica_index": 4 + 2 + 6 + 3,
     # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
-    "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (2 + 4 + 1 + 4 + 4 + 2) + 6 + 1,
+    "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 2) + (2 + 4 + 1 + 4 + 2 + 2) + 6 + 1,
     # is_new, rows, size, two addresses; an entry, read and written: fixed, is_new, recovery, end, four lengths, ids.
     "copy_entries": 1 + 4 + 4 + 8 + 8 + 2 * (20 + 1 + 1 + 1 + 4 + 24),
 }

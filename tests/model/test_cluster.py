@@ -182,7 +182,7 @@ def test_applied_state_equals_change(cluster: ClusterState, data: st.DataObject)
         has_state,
         p.leaders_of(rows),
         p.leader_epoch[rows],
-        p.controller_epoch[rows],
+        p.controller_epochs_of(rows),
         p.partition_epoch[rows],
         p.recovery_of(rows),
         p.lists("isr", rows),

@@ -141,7 +141,7 @@ def test_append_sets_passed_columns_and_initial_values() -> None:
         array = getattr(p, column.name)
         assert array.dtype == column.dtype
         assert len(array) == (2 if column.per == "row" else p.slot_count)
-        if column.name in ("leader_epoch", "controller_epoch", "partition_epoch", "status"):
+        if column.name in ("leader_epoch", "epoch_number", "partition_epoch", "status"):
             assert array.tolist() == [column.fresh] * 2
 
 

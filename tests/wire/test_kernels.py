@@ -19,7 +19,7 @@ P = CLUSTER.partitions
 ROWS = np.array([1, 3], np.int32)
 SHAPE = P.slot_start, P.replica_count, P.isr_count
 SLOTS = P.replica, P.isr, P.replica_status
-EPOCHS = P.partition, P.leader, P.leader_epoch, P.controller_epoch, P.partition_epoch
+EPOCHS = P.partition, P.leader, P.leader_epoch, P.epoch_number, P.epoch_table.epochs, P.partition_epoch
 
 kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["compiled", "reference"])
 

@@ -33,9 +33,10 @@ class Columns:
         self._lay_out(rng, variant)
         self.leader = np.where(self.variant, rng.integers(-1, BROKERS, count), 1).astype(np.int16)
         self.status = rng.integers(0, 32, count).astype(np.uint8)
-        self.partition, self.leader_epoch, self.controller_epoch, self.partition_epoch = rng.integers(
+        self.partition, self.leader_epoch, self.partition_epoch, self.controller_epochs = rng.integers(
             0, 2**31, (4, count)
         ).astype(np.int32)
+        self.epoch_number = rng.integers(0, count, count).astype(np.uint16)
         # Some topics occur again after another one, although lists should be grouped by topic.
         self.topic = (np.cumsum(rng.random(count) < 0.05) % (2 if seed % 3 == 0 else count + 1)).astype(np.int32)
         self.topic_deleting = (rng.random(count + 1) < 0.3).astype(np.uint8)
@@ -68,7 +69,7 @@ class Columns:
 
 #: Differences between some rows and most.
 VARIANTS = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
-EPOCHS = "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch"
+EPOCHS = "partition", "leader", "leader_epoch", "epoch_number", "controller_epochs", "partition_epoch"
 SHAPE = "slot_start", "replica_count", "isr_count"
 SLOTS = "replica", "isr", "replica_status"
 

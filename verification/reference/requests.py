@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kframe.model.arrays import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int16, Int32, Int64, UInt8, UInt16
 from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, PartitionFlag, ReplicaFlag
 from verification.reference.columns import is_slot_online, slots_of
 from verification.reference.primitives import end_bytes, ints_bytes, length_bytes, name_bytes
@@ -240,7 +240,8 @@ def write_leader_and_isr(
     partition: Int32,
     leader: Int16,
     leader_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
+    controller_epochs: Int32,
     partition_epoch: Int32,
     status: UInt8,
     slot_start: Int32,
@@ -260,7 +261,7 @@ def write_leader_and_isr(
 
     def entry(row: int) -> bytes:
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
-        data = struct.pack(">4i", partition[row], controller_epoch[row], leader_id, leader_epoch[row])
+        data = struct.pack(">4i", partition[row], controller_epochs[epoch_number[row]], leader_id, leader_epoch[row])
         data += ints_bytes([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", partition_epoch[row])
         data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
@@ -330,7 +331,8 @@ def write_update_metadata(
     partition: Int32,
     leader: Int16,
     leader_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
+    controller_epochs: Int32,
     partition_epoch: Int32,
     slot_start: Int32,
     replica_count: Int16,
@@ -354,7 +356,9 @@ def write_update_metadata(
         leader_fields = leader_id, leader_epoch[row], partition_epoch[row]
         if topic_deleting[topic[row]]:
             leader_fields = LEADER_DURING_DELETE, 0, 0
-        data = struct.pack(">4i", partition[row], controller_epoch[row], leader_fields[0], leader_fields[1])
+        data = struct.pack(
+            ">4i", partition[row], controller_epochs[epoch_number[row]], leader_fields[0], leader_fields[1]
+        )
         data += ints_bytes([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", leader_fields[2])
         data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8, UInt16
 from kframe.model.ids import (
     EPOCH_DURING_DELETE,
     FLAGS_MASK,
@@ -36,7 +36,7 @@ def store_states(
     new_leader_epoch: Int32,
     new_recovery: UInt8,
     new_partition_epoch: Int32,
-    new_controller_epoch: Int32,
+    new_epoch_number: UInt16,
     isr_offsets: Int32,
     isr_values: Int32,
     slot_start: Int32,
@@ -44,7 +44,7 @@ def store_states(
     leader_epoch: Int32,
     status: UInt8,
     partition_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
     isr_count: Int16,
     isr: Int16,
     counted: UInt8,
@@ -56,7 +56,7 @@ def store_states(
         counted[i] = leader[row] != new_leader[i] or not has_state or is_reassigning
         leader[row], leader_epoch[row] = new_leader[i], new_leader_epoch[i]
         status[row] = int(status[row]) & ~PartitionFlag.RECOVERING | int(new_recovery[i])
-        partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
+        partition_epoch[row], epoch_number[row] = new_partition_epoch[i], new_epoch_number[i]
         members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
         isr_count[row] = len(members)
         for slot, member in enumerate(members, int(slot_start[row])):

@@ -233,7 +233,7 @@ def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:
         known,
         p.leaders_of(rows),
         p.leader_epoch[rows],
-        p.controller_epoch[rows],
+        p.controller_epochs_of(rows),
         p.partition_epoch[rows],
         p.recovery_of(rows),
         p.lists("isr", rows),

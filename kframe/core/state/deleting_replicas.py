@@ -16,6 +16,7 @@ from kframe import kernels
 from kframe.model.arrays import Bool, Int8, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import ReplicaState
+from kframe.model.row_views import block_of
 
 #: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
@@ -59,7 +60,11 @@ class DeletingReplicas:
 
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
-        self.change_states(rows, slots, _ANY_STATE, target)
+        block = block_of(slots)
+        if isinstance(block, slice) and not self._is_counted.any():
+            self._cluster.partitions.set_replica_states(block, target)
+        else:
+            self.change_states(rows, slots, _ANY_STATE, target)
 
     def change_states(self, rows: Int32, slots: Int32, sources: int, target: ReplicaState) -> Bool:
         """``set_states`` for the replicas in one of ``sources`` (a bit for each state). Return a mask (k,) of them."""

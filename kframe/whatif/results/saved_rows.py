@@ -47,6 +47,7 @@ def append_rows(table: Columns, source: Columns, rows: NDArray[Any]) -> None:
     capacity = source.capacity_of(rows)
     slots = ragged_positions(source.slot_start[rows], capacity)
     first_row, first_slot = table.grow(len(rows), len(slots))
+    table.adopt_tables(source)
     for column in table.table:
         first, chosen = (first_row, rows) if column.per == "row" else (first_slot, slots)
         getattr(table, column.name)[first:] = getattr(source, column.name)[chosen]

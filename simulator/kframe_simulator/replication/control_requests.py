@@ -100,7 +100,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
         (cluster.topics.names[p.topic[row]], int(p.partition[row])),
         int(ids[leader]) if leader >= 0 else leader,
         int(p.leader_epoch[row]),
-        int(p.controller_epoch[row]),
+        int(p.controller_epochs_of(np.array([row]))[0]),
         int(p.partition_epoch[row]),
         int(p.status[row] & PartitionFlag.RECOVERING),
         tuple(ids[p.isr[start : start + int(p.isr_count[row])]].tolist()),

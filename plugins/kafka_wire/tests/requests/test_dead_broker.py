@@ -85,7 +85,8 @@ class BusyHour:
         replicas = Ragged.of([[OTHER]] * 10)
         rows = self.cluster.add_topics([f"created-{self.created}"], np.array([10]), replicas, replicas)
         p = self.cluster.partitions
-        p.leader[rows] = p.leader_epoch[rows] = p.partition_epoch[rows] = p.controller_epoch[rows] = 0
+        p.leader[rows] = p.leader_epoch[rows] = p.partition_epoch[rows] = 0
+        p.epoch_number[rows] = p.number_epochs(np.zeros(1, np.int32))
         self.send(rows[:0], rows)
         topic = int(p.topic[rows[0]])
         self.cluster.topics.deleting[topic] = 1

@@ -119,7 +119,8 @@ class Controller:
         rows = self.cluster.add_topics([name], np.array([len(replicas)]), indexes, indexes, ids=[topic_id])
         p = self.cluster.partitions
         p.leader[rows] = [replica_list[0] for replica_list in (indexes[i] for i in range(len(replicas)))]
-        p.leader_epoch[rows] = p.partition_epoch[rows] = p.controller_epoch[rows] = 0
+        p.leader_epoch[rows] = p.partition_epoch[rows] = 0
+        p.epoch_number[rows] = p.number_epochs(np.zeros(1, np.int32))
         self.send(lead=rows, metadata=rows, is_new=1)
 
     def recreate(self, topic: int, _: int) -> None:
