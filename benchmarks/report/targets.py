@@ -23,8 +23,6 @@ _ALL: Final = (
     Target("controller-failover/1000000/100 beside kafka", "a failover, 1,000,000, beside Kafka's classes", 100),
     Target("kraft fence/1000000/100 decided beside kafka",
            "a broker's failure decided in KRaft mode, 1,000,000, beside Kafka's KRaft classes", 25),
-    Target("broker-failure/1000000/100 beside kraft",
-           "a broker's failure decided in ZooKeeper mode, 1,000,000, beside Kafka's KRaft classes", 25),
     Target("memory/1000000/100 beside kafka", "memory a partition, beside Kafka's context", 10),
     Target("memory/1000000/100 beside kraft", "memory a partition, beside KRaft's", 10),
     Target("live failover/100000/10 beside kafka", "a failover over ZooKeeper, 100,000, beside Kafka", 20),

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.state import stored_states
+from kframe.embedded.write_times import WriteTimes
 from kframe.errors import InputError
-from kframe.model.arrays import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import UNKNOWN_ZXID, ClusterState
@@ -52,26 +53,16 @@ class StateColumns:
         brokers.shutting_down[:] = 0
         brokers.broker_epoch[:] = NO_BROKER_EPOCH
         brokers.registrations = [None] * len(brokers)
-        self._written_at: Int64 | None = None
-        """``ClusterState.state_zxid`` of the stored rows; None before the first write."""
+        self._write_times = WriteTimes()
 
     def copy_cluster(self) -> ClusterState:
         """A copy of the stored content for a new controller."""
         cluster = self.cluster.copy()
-        if self._written_at is None:  # a view of a single number
+        if self._write_times:
+            cluster.state_zxid = self._write_times.column(len(cluster)).copy()
+        else:  # a view of a single number
             cluster.state_zxid = np.broadcast_to(np.int64(UNKNOWN_ZXID), len(cluster))
-        else:
-            cluster.state_zxid = self._written_rows().copy()
         return cluster
-
-    def _written_rows(self) -> Int64:
-        """``ClusterState.state_zxid`` of the stored rows. Extended for new rows."""
-        known = np.empty(0, np.int64) if self._written_at is None else self._written_at
-        if len(known) == len(self.cluster):
-            return known
-        self._written_at = extended = np.full(len(self.cluster), UNKNOWN_ZXID, np.int64)
-        extended[: len(known)] = known
-        return extended
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""
@@ -106,7 +97,7 @@ class StateColumns:
             stored_states.apply(self.cluster, translated, versions)
         else:
             stored_states.apply(self.cluster, translated.take(accepted), versions[accepted])
-        self._written_rows()[rows[accepted]] = zxid
+        self._write_times.note(rows[accepted], zxid, len(self.cluster))
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -121,7 +112,11 @@ class StateColumns:
         np.cumsum(offsets, out=offsets)
         leader = partitions.leaders_of(source)
         table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
-        written_at = np.full(len(source), UNKNOWN_ZXID) if self._written_at is None else self._written_rows()[source]
+        written_at = (
+            self._write_times.column(len(self.cluster))[source]
+            if self._write_times
+            else np.full(len(source), UNKNOWN_ZXID)
+        )
         return StoredStates(
             rows=rows,
             exists=exists,
@@ -170,7 +165,7 @@ class StateColumns:
         )
         versions = stored.partition_epoch + 1
         stored_states.apply(self.cluster, change, versions)
-        self._written_rows()[row] = zxid
+        self._write_times.note(np.array([row], np.int32), zxid, len(self.cluster))
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:

@@ -65,7 +65,7 @@ def store_states(
                           or (status[row] & PARTITION_REASSIGNING) != 0)
             leader[row] = new_leader[i]
             leader_epoch[row] = new_leader_epoch[i]
-            status[row] = status[row] & ~PARTITION_RECOVERING | new_recovery[i]
+            status[row] = status[row] & ~PARTITION_RECOVERING | new_recovery[i] & PARTITION_RECOVERING
             partition_epoch[row] = new_partition_epoch[i]
             epoch_number[row] = new_epoch_number[i]
             isr_count[row] = <int16_t>(isr_offsets[i + 1] - isr_offsets[i])

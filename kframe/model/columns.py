@@ -41,13 +41,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("partition", np.int32, "row", -1, "partition number within the topic"),
     Column("leader", np.int16, "row", NO_LEADER, "broker index of the leader, or NO_LEADER"),
     Column("leader_epoch", np.int32, "row", -1, "raised by every change of leadership that a controller makes"),
-    Column(
-        "epoch_number",
-        np.uint16,
-        "row",
-        0,
-        "number of the controller epoch of the last stored change",
-    ),
+    Column("epoch_number", np.uint16, "row", 0, "number of the controller epoch of the last stored change"),
     Column("partition_epoch", np.int32, "row", NO_STATE, "version of the stored state; NO_STATE where none is stored"),
     Column(
         "status",
@@ -278,7 +272,8 @@ class Partitions(SlotColumns):
         """Values of new rows by column: ``recovery`` is in the status, ``controller_epoch`` has a number."""
         columns = dict(values)
         if (recovery := columns.pop("recovery", None)) is not None:
-            columns["status"] = recovery.astype(np.uint8) | np.uint8(PartitionState.NON_EXISTENT << STATE_SHIFT)
+            is_recovering = (recovery == PartitionFlag.RECOVERING).astype(np.uint8)
+            columns["status"] = is_recovering | np.uint8(PartitionState.NON_EXISTENT << STATE_SHIFT)
         if (epochs := columns.pop("controller_epoch", None)) is not None:
             columns["epoch_number"] = self.number_epochs(epochs)
         return columns

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.core.state.stored_states import reload
 from kframe.embedded.describe import describe_partition
 from kframe.embedded.states import StateColumns
+from kframe.embedded.write_times import WriteTimes
 from kframe.model.changes import WriteCode
-from kframe.model.cluster import ClusterState
+from kframe.model.cluster import UNKNOWN_ZXID, ClusterState
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy, rows_of
 
@@ -127,3 +129,16 @@ def test_overwrite_keeps_omitted_fields() -> None:
         "leader_recovery_state": 1,
         "partition_epoch": 2,
     }
+
+
+@pytest.mark.parametrize("writes", [[[0]], [[0], [1]], [[0, 1, 2, 3, 4, 5], [0]], [[7], [7], [3]]])
+def test_write_times_equal_those_of_a_column(writes: list[list[int]]) -> None:
+    """A few writes of few rows are retained as they are, more in a column. New rows were never written."""
+    times, expected = WriteTimes(), np.full(8, UNKNOWN_ZXID)
+    assert not times
+    for zxid, rows in enumerate(writes):
+        times.note(np.array(rows, np.int32), zxid, 8)
+        expected[rows] = zxid
+    assert times
+    assert times.column(8).tolist() == expected.tolist()
+    assert times.column(10).tolist() == [*expected.tolist(), UNKNOWN_ZXID, UNKNOWN_ZXID]

@@ -55,7 +55,8 @@ def store_states(
         is_reassigning = bool(status[row] & PartitionFlag.REASSIGNING)
         counted[i] = leader[row] != new_leader[i] or not has_state or is_reassigning
         leader[row], leader_epoch[row] = new_leader[i], new_leader_epoch[i]
-        status[row] = int(status[row]) & ~PartitionFlag.RECOVERING | int(new_recovery[i])
+        recovery = int(new_recovery[i]) & PartitionFlag.RECOVERING
+        status[row] = int(status[row]) & ~PartitionFlag.RECOVERING | recovery
         partition_epoch[row], epoch_number[row] = new_partition_epoch[i], new_epoch_number[i]
         members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
         isr_count[row] = len(members)
