@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Bool, Int32, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, UInt16
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
@@ -17,6 +17,7 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
 
     Returns a mask (rows of the change,) of the rows whose gauges it may affect.
     """
+    (number,) = cluster.partitions.number_epochs(np.array([change.controller_epoch], np.int32))
     return _store(
         cluster,
         change.rows,
@@ -25,7 +26,7 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
         change.recovery,
         change.isr,
         partition_epoch,
-        np.full(len(change), change.controller_epoch, np.int32),
+        np.full(len(change), number, np.uint16),
     )
 
 
@@ -45,7 +46,7 @@ def reload(cluster: ClusterState, stored: StoredStates) -> None:
         stored.recovery,
         stored.isr,
         stored.partition_epoch,
-        stored.controller_epoch,
+        cluster.partitions.number_epochs(stored.controller_epoch),
     )
 
 
@@ -57,7 +58,7 @@ def _store(
     recovery: UInt8,
     isr: Ragged,
     partition_epoch: Int32,
-    controller_epoch: Int32,
+    epoch_number: UInt16,
 ) -> Bool:
     p, counted = cluster.partitions, np.empty(len(rows), np.uint8)
     if not (isr.counts <= values_at(p.isr_count, rows)).all():
@@ -68,7 +69,7 @@ def _store(
         leader_epoch,
         recovery,
         partition_epoch,
-        p.number_epochs(controller_epoch),
+        epoch_number,
         isr.offsets,
         isr.values,
         p.slot_start,

@@ -51,8 +51,8 @@ def remove_from_isrs(context: Context, brokers: Int32, rows: Int32) -> Operation
     failed = np.concatenate(unchanged) if unchanged else rows[:0]
     removed = np.setdiff1d(rows, failed, assume_unique=True) if len(failed) else rows
     if not len(rows) == written == len(removed):
-        p, epochs = context.cluster.partitions, np.full(len(removed), context.controller_epoch, np.int32)
-        p.epoch_number[removed] = p.number_epochs(epochs)
+        p, epoch = context.cluster.partitions, np.array([context.controller_epoch], np.int32)
+        p.epoch_number[removed] = p.number_epochs(epoch)
     return removed
 
 
