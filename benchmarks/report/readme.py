@@ -28,13 +28,11 @@ def in_memory(results: Path) -> str:
                 "In memory, beside Kafka's own controller classes, kframe decides, applies and encodes "
                 f"{lowest} to {highest} times as fast ({_record(figures)})."
             )
-    if (figures := saved_record("suite", results)) is not None:
-        states = [row for row in figures.rows if "state_bytes_per_partition" in row]
-        if states:
-            largest = max(states, key=lambda row: (row["partitions"], row["bench"] == "controller-failover"))
+    if (figures := saved_record("requests", results)) is not None:
+        for failover in (row["kframe"][-1] for row in figures.rows if row["bench"] == "controller-failover"):
             sentences.append(
-                f"At {largest['partitions']:,} partitions it holds {largest['state_bytes_per_partition']:.0f} bytes of "
-                f"state for each ({_record(figures)})."
+                f"At {failover['partitions']:,} partitions it holds {failover['state_bytes_per_partition']:.0f} bytes "
+                f"of state for each ({_record(figures)})."
             )
     return "".join(f"{sentence}\n" for sentence in sentences) or NONE
 
