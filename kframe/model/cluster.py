@@ -191,7 +191,7 @@ class ClusterState:
         p = self.partitions
         replicas = p.lists("replica", rows)
         if flag is not None:
-            replicas = replicas.keep((p.replica_status[p.slots_of(rows)] & np.uint8(flag)) != 0)
+            replicas = replicas.keep(p.are_flagged(p.slots_of(rows), flag))
         return Ragged(replicas.offsets, self.brokers.ids[replicas.values])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:

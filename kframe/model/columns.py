@@ -231,6 +231,11 @@ class Partitions(SlotColumns):
         """ReplicaFlag bits of the assigned replica in each of ``slots``."""
         return self.replica_status[slots] & np.uint8(FLAGS_MASK)
 
+    def are_flagged(self, slots: NDArray[Any] | slice, flags: int | np.uint8) -> Bool:
+        """Whether the assigned replica in each of ``slots`` has one of these flags (ReplicaFlag bits)."""
+        are: Bool = (self.replica_status[slots] & np.uint8(flags)) != 0
+        return are
+
     def set_replica_states(self, slots: NDArray[Any] | slice, states: ReplicaState | UInt8) -> None:
         """Set the states of the replicas in ``slots``. Their flags stay."""
         shifted = np.left_shift(states, STATE_SHIFT).astype(np.uint8)
@@ -239,9 +244,8 @@ class Partitions(SlotColumns):
     def flagged_replicas(self, row: int, flag: ReplicaFlag) -> Int32:
         """Broker indexes of the row's replicas with ``flag``, in assignment order."""
         start = self.slot_start[row]
-        stop = start + self.replica_count[row]
-        has_flag: Bool = (self.replica_status[start:stop] & np.uint8(flag)) != 0
-        return self.replica[start:stop][has_flag].astype(np.int32)
+        slots = slice(start, start + self.replica_count[row])
+        return self.replica[slots][self.are_flagged(slots, flag)].astype(np.int32)
 
     def lists(self, name: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""

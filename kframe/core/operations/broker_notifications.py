@@ -78,7 +78,7 @@ def leader_and_isr_response_received(context: Context, response: LeaderAndIsrRes
         return
     p = cluster.partitions
     replicas = replica_state_machine.replicas_of_broker(context, broker, offline)
-    newly_offline = replicas.where((p.replica_status[replicas.slots(p)] & _OFFLINE) == 0)
+    newly_offline = replicas.where(~p.are_flagged(replicas.slots(p), _OFFLINE))
     p.replica_status[newly_offline.slots(p)] |= _OFFLINE
     if len(newly_offline):
         names = names_of(cluster, newly_offline.rows)

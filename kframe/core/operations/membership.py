@@ -184,6 +184,6 @@ def _reset_log_dirs(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     offline_log_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
     p = context.cluster.partitions
     slots = replicas.slots(p)
-    offline = slots[(p.replica_status[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0]
+    offline = slots[p.are_flagged(slots, ReplicaFlag.OFFLINE_DIR)]
     p.replica_status[offline] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas

@@ -19,7 +19,7 @@ _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 def record_removed(context: Context, removed: PartitionReplicas) -> None:
     """Record which of these replicas, about to lose their slots, are on offline log directories."""
     p = context.cluster.partitions
-    offline = removed.where((p.replica_status[removed.slots(p)] & _OFFLINE) != 0)
+    offline = removed.where(p.are_flagged(removed.slots(p), _OFFLINE))
     context.term.offline_log_dirs.update(zip(offline.rows.tolist(), p.replica[offline.slots(p)].tolist(), strict=True))
 
 

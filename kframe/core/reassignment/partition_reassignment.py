@@ -98,7 +98,7 @@ def resume_on(context: Context, brokers: Int32) -> Operation[None]:
     rows = p.reassigning_rows()
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     in_target = np.isin(p.replica[slots], brokers)
-    in_target &= (p.replica_status[slots] & np.uint8(ReplicaFlag.REMOVING)) == 0
+    in_target &= ~p.are_flagged(slots, ReplicaFlag.REMOVING)
     yield from resume(context, distinct_values(owner[in_target]).astype(np.int32))
 
 
@@ -317,7 +317,7 @@ def is_led_by_target(context: Context, rows: Int32, ineligible: int = int(Replic
     replicas = p.lists("replica", rows)
     leads = replicas.values == p.leader[rows][replicas.owners]
     leads &= live[replicas.values] != 0
-    leads &= (p.replica_status[p.slots_of(rows)] & np.uint8(ineligible)) == 0
+    leads &= ~p.are_flagged(p.slots_of(rows), ineligible)
     return replicas.any(leads)
 
 

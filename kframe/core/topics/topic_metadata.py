@@ -50,8 +50,7 @@ def mark_reassigning(context: Context, rows: Int32) -> None:
     if not (p.replica_status & reassigning).any():
         return  # the usual case, known after one pass over bytes
     slots, counts = p.slots_of(rows), p.replica_count[rows]
-    flagged = np.repeat(rows, counts)[(p.replica_status[slots] & reassigning) != 0]
-    p.set_reassigning(distinct_rows(flagged, len(p)), True)
+    p.set_reassigning(np.repeat(rows, counts)[p.are_flagged(slots, reassigning)], True)
 
 
 def replace_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:

@@ -271,7 +271,7 @@ def _topics_under_reassignment(cluster: ClusterState) -> set[str]:
     """Topics with a partition under reassignment."""
     p, topics = cluster.partitions, cluster.topics
     rows = np.flatnonzero(p.topic >= 0)
-    flagged = np.repeat(rows, p.replica_count[rows])[(p.replica_status[p.slots_of(rows)] & _UNDER_REASSIGNMENT) != 0]
+    flagged = np.repeat(rows, p.replica_count[rows])[p.are_flagged(p.slots_of(rows), _UNDER_REASSIGNMENT)]
     return {topics.names[topic] for topic in distinct_values(p.topic[flagged]).tolist()}
 
 

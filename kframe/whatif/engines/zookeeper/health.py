@@ -63,7 +63,7 @@ def _adding(cluster: ClusterState) -> Int32 | None:
     if not np.bitwise_or.reduce(p.replica_status) & ReplicaFlag.ADDING:
         return None
     all_rows = np.arange(len(p))
-    return p.lists("replica", all_rows).count((p.replica_status[p.slots_of(all_rows)] & ReplicaFlag.ADDING) != 0)
+    return p.lists("replica", all_rows).count(p.are_flagged(p.slots_of(all_rows), ReplicaFlag.ADDING))
 
 
 def _needs_unclean_election(cluster: ClusterState, offline: Bool) -> Bool:
